@@ -1,0 +1,44 @@
+"""Data sets: reading and verifying them, splitting, normalising, and the order of an epoch."""
+
+from __future__ import annotations
+
+from cnncli.data.batches import batch_slices, epoch_order
+from cnncli.data.cache import cache_directory
+from cnncli.data.catalog import CATALOG, KnownDataset, KnownFile, unknown_dataset
+from cnncli.data.dataset import (
+    Dataset,
+    DatasetDescription,
+    Split,
+    describe_dataset,
+    load_dataset,
+    load_split,
+    split_validation,
+)
+from cnncli.data.idx import IdxFile, parse_idx, read_idx, read_idx_header
+from cnncli.data.normalization import Normalization
+from cnncli.data.randomness import stream
+from cnncli.data.source import Part
+
+__all__ = [
+    "CATALOG",
+    "Dataset",
+    "DatasetDescription",
+    "IdxFile",
+    "KnownDataset",
+    "KnownFile",
+    "Normalization",
+    "Part",
+    "Split",
+    "batch_slices",
+    "cache_directory",
+    "describe_dataset",
+    "epoch_order",
+    "load_dataset",
+    "load_split",
+    "parse_idx",
+    "read_idx",
+    "read_idx_header",
+    "split_validation",
+    "stream",
+    "unknown_dataset",
+]

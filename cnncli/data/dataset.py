@@ -1,0 +1,235 @@
+"""Images and labels: loading them, describing them, setting some aside for validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnncli.data.arrays import as_images, as_labels, image_shape, label_count
+from cnncli.data.cache import cache_directory
+from cnncli.data.catalog import CATALOG, KnownDataset, unknown_dataset
+from cnncli.data.directory import IdxDirectory
+from cnncli.data.npz import NpzFile
+from cnncli.data.randomness import VALIDATION_SPLIT, stream
+from cnncli.data.source import KINDS, PARTS, Part, Source
+from cnncli.data.streams import reading
+from cnncli.errors import DataError, LabelError, ShapeError
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Images and their labels; image i has label i.
+
+    Parameters
+    ----------
+    images : ndarray of shape (N, C, H, W), uint8 or float32
+    labels : ndarray of shape (N,), int64
+
+    Raises
+    ------
+    ShapeError : images are not of rank 4
+    LabelError : labels are not one integer per image
+    """
+
+    images: NDArray[Any]
+    labels: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.images.ndim != 4:
+            raise ShapeError(f"expected images of shape (N, C, H, W), got {self.images.shape}")
+        if self.labels.shape != (len(self.images),) or self.labels.dtype != np.int64:
+            raise LabelError(
+                f"expected one int64 label for each of {len(self.images)} images, "
+                f"got {self.labels.dtype} of shape {self.labels.shape}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, indices: NDArray[np.int64]) -> Split:
+        """Copy the images of some indices, in their order, with their labels."""
+        return Split(self.images[indices], self.labels[indices])
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A training set and a test set; the test set is for nothing but the final figures.
+
+    Attributes
+    ----------
+    name : as known by name, or the last part of its path
+    class_count : the highest label in either split, plus one
+    """
+
+    name: str
+    train: Split
+    test: Split
+    class_count: int
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Shape (C, H, W) of every image."""
+        C, H, W = self.train.images.shape[1:]
+        return C, H, W
+
+
+@dataclass(frozen=True)
+class DatasetDescription:
+    """What a network must know of a data set before it is loaded."""
+
+    image_shape: tuple[int, int, int]
+    class_count: int
+    train_size: int
+
+
+def load_dataset(dataset: str, directory: Path | None = None) -> Dataset:
+    """Load a data set.
+
+    Parameters
+    ----------
+    dataset : ``mnist`` or ``fashion-mnist``, which are verified by their SHA-256; or the path of a
+        directory of four IDX files, or of an .npz file with x_train, y_train, x_test and y_test
+    directory : where the files of a data set known by name are; None: the per-user cache directory
+
+    Raises
+    ------
+    DataError : anything is missing, damaged, or does not fit together
+    """
+    source = _open_source(dataset, directory, PARTS)
+    train, test = _read_split(source, "train"), _read_split(source, "test")
+    if dataset in CATALOG:
+        return Dataset(dataset, train, test, CATALOG[dataset].class_count)
+    return Dataset(Path(dataset).resolve().name, train, test, _class_count(train.labels, test.labels))
+
+
+def load_split(dataset: str, directory: Path | None, part: Part) -> Split:
+    """Load only the training set or the test set of what `load_dataset` takes."""
+    return _read_split(_open_source(dataset, directory, [part]), part)
+
+
+def describe_dataset(dataset: str, directory: Path | None = None) -> DatasetDescription:
+    """Describe a data set: without touching a file where it is known by name, else from headers and labels.
+
+    Raises
+    ------
+    DataError : as far as that shows, `load_dataset` would raise it
+    """
+    if dataset in CATALOG:
+        known = CATALOG[dataset]
+        return DatasetDescription(known.image_shape, known.class_count, known.train_size)
+    source = _open_source(dataset, directory, PARTS)
+    shape = image_shape(source.header("train", "images"), source.where("train", "images"))
+    train_labels, test_labels = (
+        as_labels(source.read(part, "labels"), source.where(part, "labels")) for part in PARTS
+    )
+    return DatasetDescription(shape, _class_count(train_labels, test_labels), len(train_labels))
+
+
+def split_validation(train: Split, validation_size: int, seed: int) -> tuple[Split, Split | None]:
+    """Set images aside for validation, chosen by a permutation that depends on the seed alone.
+
+    Parameters
+    ----------
+    validation_size : how many; 0 sets none aside
+
+    Returns
+    -------
+    training, validation : each in the order of the file; validation is None if there is none
+
+    Raises
+    ------
+    DataError : there are not enough images to leave one for training
+    """
+    if validation_size == 0:
+        return train, None
+    if not 0 < validation_size < len(train):
+        raise DataError(
+            f"data.validation_size: expected from 0 to {len(train) - 1}, as the training set has "
+            f"{len(train)} images, got {validation_size}"
+        )
+    order = stream(seed, VALIDATION_SPLIT).permutation(len(train))
+    validation, training = np.sort(order[:validation_size]), np.sort(order[validation_size:])
+    return train.take(training), train.take(validation)
+
+
+def _open_source(dataset: str, directory: Path | None, parts: Sequence[Part]) -> Source:
+    """Open a data set whose content is verified by its hash, or else check that its arrays fit together."""
+    if dataset in CATALOG:
+        return _open_known(CATALOG[dataset], directory, parts)
+    source = _open_path(dataset, parts)
+    if directory is not None:
+        raise DataError(
+            f"data.directory: expected none with the path of a data set ({dataset}), got {directory}; it is "
+            f"where the files of {' and '.join(CATALOG)} are"
+        )
+    _check_headers(source, parts)
+    return source
+
+
+def _open_known(known: KnownDataset, directory: Path | None, parts: Sequence[Part]) -> Source:
+    # A directory that the user named is only read; the cache is the program's own, so this is
+    # where files that are missing or damaged there can be fetched.
+    return IdxDirectory(cache_directory(known.name) if directory is None else directory, parts, known)
+
+
+def _open_path(dataset: str, parts: Sequence[Part]) -> Source:
+    path = Path(dataset)
+    with reading(dataset):
+        if path.is_dir():
+            return IdxDirectory(path, parts)
+        if not path.is_file():
+            raise DataError(unknown_dataset(dataset))
+    return NpzFile(path, parts)
+
+
+def _check_headers(source: Source, parts: Sequence[Part]) -> None:
+    """Check that all arrays fit together, before any is read."""
+    for part in parts:
+        _check_counts(source, part)
+    if set(parts) == set(PARTS):
+        _check_same_kind(source)
+
+
+def _check_counts(source: Source, part: Part) -> None:
+    """Check that there is one label for each image."""
+    images, labels = (source.header(part, kind) for kind in KINDS)
+    where_images, where_labels = (source.where(part, kind) for kind in KINDS)
+    image_shape(images, where_images)
+    n_images, n_labels = images.shape[0], label_count(labels, where_labels)
+    if n_images != n_labels:
+        raise DataError(
+            f"{where_images}: holds {n_images} images, but {where_labels} holds {n_labels} labels; "
+            "expected one label for each image"
+        )
+
+
+def _check_same_kind(source: Source) -> None:
+    """Check that a network for the training images can take the test images."""
+    train, test = (source.header(part, "images") for part in PARTS)
+    where_train, where_test = (source.where(part, "images") for part in PARTS)
+    train_shape, test_shape = image_shape(train, where_train), image_shape(test, where_test)
+    if train_shape != test_shape:
+        raise DataError(
+            f"{where_test}: expected images of shape (C, H, W) = {train_shape} as in {where_train}, "
+            f"got {test_shape}"
+        )
+    # 0 to 255 here and 0 to 1 there would pass for a bad network
+    if (train.dtype.kind == "f") != (test.dtype.kind == "f"):
+        raise DataError(
+            f"{where_test}: expected {train.dtype.name} images as in {where_train}, got {test.dtype.name}; "
+            "save both as integers or both as floats, in the same units"
+        )
+
+
+def _read_split(source: Source, part: Part) -> Split:
+    images = as_images(source.read(part, "images"), source.where(part, "images"))
+    return Split(images, as_labels(source.read(part, "labels"), source.where(part, "labels")))
+
+
+def _class_count(*labels: NDArray[np.int64]) -> int:
+    return 1 + max(int(part.max()) for part in labels)

@@ -1,0 +1,116 @@
+"""Reading arrays from files that may lie about their size, or end early."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from gzip import BadGzipFile
+from io import BufferedIOBase
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnncli.data.source import ArrayHeader
+from cnncli.errors import DataError
+
+MAX_BYTES = 8 * 2**30
+# the most that deflate can give (zlib's technical notes); whoever promises more is lying
+MAX_DEFLATE_RATIO = 1032
+_CHUNK_BYTES = 2**20
+
+# How files begin that people meet where they expected data.
+_KNOWN_STARTS = (
+    (b"version https://git-lfs", "a Git LFS pointer, not the file itself (git lfs pull fetches it)"),
+    (b"\x93NUMPY", "a single .npy array"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"\x1f\x8b", "gzip data"),
+    (b"\x89PNG", "a PNG picture"),
+    (b"BZh", "bzip2 data"),
+    (b"\xfd7zXZ", "xz data"),
+)
+
+
+@contextmanager
+def reading(where: str) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into a `DataError` that names it."""
+    try:
+        yield
+    except (BadGzipFile, zipfile.BadZipFile, zlib.error, struct.error) as error:
+        raise DataError(f"{where}: is damaged ({error}); put a good copy in its place") from error
+    except EOFError as error:
+        raise DataError(
+            f"{where}: its compressed data ends early, as after an interrupted download or copy; "
+            "put a complete copy in its place"
+        ) from error
+    except OSError as error:
+        raise DataError(f"{where}: cannot be read: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise DataError(f"{where}: does not fit into memory") from error
+
+
+def describe_start(start: bytes) -> str:
+    """Say in words what a file is that begins with these bytes."""
+    if not start:
+        return "an empty file"
+    for known, description in _KNOWN_STARTS:
+        if start.startswith(known):
+            return description
+    if start.lstrip().startswith(b"<"):
+        return "an HTML or XML page, as a failed download leaves it"
+    return f"a file that begins with the bytes {start[:8].hex(' ')}"
+
+
+def check_size(where: str, promised: int, *, compressed: int | None = None) -> None:
+    """Refuse a size before anything of it is read or allocated.
+
+    Parameters
+    ----------
+    promised : bytes that the content is said to have
+    compressed : bytes that are there, if they are deflated; None if they are not
+    """
+    if promised > MAX_BYTES:
+        raise DataError(f"{where}: promises {promised} bytes; more than {MAX_BYTES} (8 GiB) are refused")
+    if compressed is not None and promised > compressed * MAX_DEFLATE_RATIO:
+        raise DataError(
+            f"{where}: promises {promised} bytes, more than {compressed} compressed bytes can hold; "
+            "it is damaged or incomplete, put a good copy in its place"
+        )
+
+
+def read_array(
+    stream: BufferedIOBase,
+    header: ArrayHeader,
+    where: str,
+    watch: Callable[[memoryview], None] | None = None,
+) -> NDArray[Any]:
+    """Read the items that a header promises into a fresh, writable array of native byte order.
+
+    Parameters
+    ----------
+    watch : called with each piece of the bytes as they stand in the file, e.g. to hash them
+
+    Raises
+    ------
+    DataError : the stream ends before
+    """
+    buffer = np.empty(header.nbytes, np.uint8)
+    pieces = buffer.data
+    filled = 0
+    while filled < header.nbytes:
+        n_read = stream.readinto(pieces[filled : filled + _CHUNK_BYTES])
+        if not n_read:
+            raise DataError(
+                f"{where}: ends after {filled} of the {header.nbytes} bytes of data that its header "
+                f"promises (shape {header.shape}, {header.dtype.name}); put a complete copy in its place"
+            )
+        if watch is not None:
+            watch(pieces[filled : filled + n_read])
+        filled += n_read
+    array: NDArray[Any] = buffer.view(header.dtype).reshape(header.shape)
+    if not array.dtype.isnative:
+        array = array.byteswap(inplace=True).view(header.dtype.newbyteorder("="))
+    return array
