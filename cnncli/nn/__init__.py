@@ -1,0 +1,49 @@
+"""The mathematics: layers, loss, optimizers. NumPy only; no file, no YAML, no printing."""
+
+from __future__ import annotations
+
+from cnncli.nn.arrays import batch_first, batch_last
+from cnncli.nn.gradient_check import GradientCheck, check_gradients
+from cnncli.nn.layers import LAYERS, Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D, Parameter, ReLU
+from cnncli.nn.loss import softmax, softmax_cross_entropy
+from cnncli.nn.network import Network
+from cnncli.nn.optimizers import OPTIMIZERS, SGD, Adam, AdamW, Optimizer, clip_gradient_norm
+from cnncli.nn.schedules import SCHEDULES, Constant, Cosine, OneCycle, Schedule, Step
+from cnncli.nn.windows import Sides, Windows, col2im, im2col, output_size, windows_over
+
+__all__ = [
+    "LAYERS",
+    "OPTIMIZERS",
+    "SCHEDULES",
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Constant",
+    "Conv2D",
+    "Cosine",
+    "Dense",
+    "Dropout",
+    "Flatten",
+    "GradientCheck",
+    "Layer",
+    "MaxPool2D",
+    "Network",
+    "OneCycle",
+    "Optimizer",
+    "Parameter",
+    "ReLU",
+    "Schedule",
+    "Sides",
+    "Step",
+    "Windows",
+    "batch_first",
+    "batch_last",
+    "check_gradients",
+    "clip_gradient_norm",
+    "col2im",
+    "im2col",
+    "output_size",
+    "softmax",
+    "softmax_cross_entropy",
+    "windows_over",
+]

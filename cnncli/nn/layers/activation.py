@@ -1,0 +1,37 @@
+"""Activations: one function applied to every number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cnncli.nn.arrays import FloatArray
+from cnncli.nn.layers.base import Layer, positive_shape
+from cnncli.nn.masks import keep_where
+
+
+class ReLU(Layer):
+    """``max(x, 0)``, any shape. Its derivative at 0 is 0; NaN stays NaN.
+
+    Parameters
+    ----------
+    input_shape : any
+    """
+
+    def __init__(self, input_shape: tuple[int, ...]) -> None:
+        shape = positive_shape("ReLU", input_shape)
+        super().__init__(shape, shape)
+        self._y: FloatArray | None = None
+
+    def forward(
+        self, x: FloatArray, training: bool = False, rng: np.random.Generator | None = None
+    ) -> FloatArray:
+        self.check_input(x)
+        self._y = self._scratch.array("output", x.shape, x.dtype)
+        return np.maximum(x, 0, out=self._y)
+
+    def input_gradient(self, grad_output: FloatArray) -> FloatArray:
+        assert self._y is not None
+        active = self._scratch.array("active", self._y.shape, np.bool_)
+        np.greater(self._y, 0, out=active)
+        grad_input = self._scratch.array("grad_input", self._y.shape, grad_output.dtype)
+        return keep_where(active, grad_output, out=grad_input)

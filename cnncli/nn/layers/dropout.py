@@ -1,0 +1,65 @@
+"""Dropout: zero random numbers in training, do nothing otherwise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cnncli.errors import ShapeError
+from cnncli.nn.arrays import FloatArray
+from cnncli.nn.layers.base import Layer, positive_shape
+from cnncli.nn.options import FractionBelowOne, fraction_below_one
+
+
+class Dropout(Layer):
+    """Zero each number with a probability and scale the rest, so that the expectation stays.
+
+    Inverted dropout (Srivastava et al. 2014, section 10): kept numbers are divided by the
+    probability of keeping, so evaluation needs no scaling.
+
+    Parameters
+    ----------
+    input_shape : any
+    drop_probability : at least 0, below 1; realised to the nearest 1 / 65536
+    """
+
+    def __init__(self, input_shape: tuple[int, ...], *, drop_probability: FractionBelowOne = 0.5) -> None:
+        shape = positive_shape("Dropout", input_shape)
+        super().__init__(shape, shape)
+        self.drop_probability = fraction_below_one("drop_probability", drop_probability)
+        self._keep: FloatArray | None = None
+
+    def forward(
+        self, x: FloatArray, training: bool = False, rng: np.random.Generator | None = None
+    ) -> FloatArray:
+        """Drop in training, which takes `rng`; return `x` itself otherwise."""
+        self.check_input(x)
+        self._keep = None
+        if not training or self.drop_probability == 0:
+            return x
+        if rng is None:
+            raise ShapeError(f"{self}: forward with training=True needs rng, the source of what is dropped")
+        self._keep = self._draw(rng, x)
+        return np.multiply(x, self._keep, out=self._scratch.array("output", x.shape, x.dtype))
+
+    def input_gradient(self, grad_output: FloatArray) -> FloatArray:
+        if self._keep is None:
+            return grad_output
+        grad_input = self._scratch.array("grad_input", grad_output.shape, grad_output.dtype)
+        return np.multiply(grad_output, self._keep, out=grad_input)
+
+    def _draw(self, rng: np.random.Generator, x: FloatArray) -> FloatArray:
+        """Draw the factor of each number: 0, or 1 / (probability of keeping)."""
+        # Sixteen random bits decide on one number: four decisions for each 64-bit draw, several
+        # times cheaper than one float each.
+        n_kept = min(max(round((1 - self.drop_probability) * 65536), 1), 65536)
+        size = math.prod(x.shape)
+        words = rng.integers(0, 2**64, size=-(-size // 4), dtype=np.uint64)
+        bits = words.view(np.uint16)[:size].reshape(x.shape)
+        keep = self._scratch.array("keep", x.shape, x.dtype)
+        np.multiply(bits < n_kept, x.dtype.type(65536 / n_kept), out=keep)
+        return keep
+
+    def _options(self) -> dict[str, object]:
+        return {"drop_probability": self.drop_probability}
