@@ -1,0 +1,33 @@
+"""YAML text into a checked, typed configuration, with file, line and key path in every error."""
+
+from __future__ import annotations
+
+from cnncli.config.build import build_network, build_optimizer, build_schedule
+from cnncli.config.differences import Difference, differences
+from cnncli.config.dump import dump_config
+from cnncli.config.faults import Place
+from cnncli.config.load import config_from_dict, load_config, parse_config
+from cnncli.config.schema import Choice, Config, DataConfig, EarlyStopping, LossConfig, TrainingConfig
+from cnncli.config.signatures import REQUIRED, Field, fields_of
+
+__all__ = [
+    "REQUIRED",
+    "Choice",
+    "Config",
+    "DataConfig",
+    "Difference",
+    "EarlyStopping",
+    "Field",
+    "LossConfig",
+    "Place",
+    "TrainingConfig",
+    "build_network",
+    "build_optimizer",
+    "build_schedule",
+    "config_from_dict",
+    "differences",
+    "dump_config",
+    "fields_of",
+    "load_config",
+    "parse_config",
+]

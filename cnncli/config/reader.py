@@ -1,0 +1,275 @@
+"""The typed reader: a located document in, a checked configuration or every fault at once out."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cnncli.config.document import Node
+from cnncli.config.faults import Faults, Place, join, one_line
+from cnncli.config.hints import value_hint
+from cnncli.config.paths import absolute_directory, dataset_name_or_path
+from cnncli.config.registries import registry_at
+from cnncli.config.schema import TOP_LEVEL, Choice, Config, DataConfig, LossConfig, Seed, TrainingConfig
+from cnncli.config.signatures import Field, fields_of
+from cnncli.config.suggestions import Chosen, unknown
+from cnncli.errors import OptionError
+from cnncli.nn.optimizers import OPTIMIZERS
+from cnncli.nn.options import Option, option_of
+from cnncli.nn.schedules import SCHEDULES
+
+T = TypeVar("T")
+
+DEFAULT_CHOICES = {"optimizer": "adam", "schedule": "constant"}
+EXAMPLES = {
+    "optimizer": "adam: {learning_rate: 0.001}",
+    "schedule": "cosine: {warmup: 0.1}",
+    "layer": "relu or dense: {out_features: 10}",
+}
+
+
+def read_config(root: Node, base_directory: Path, faults: Faults) -> Config:
+    """Check a whole document.
+
+    Parameters
+    ----------
+    base_directory : what relative paths in the file start from; those given by ``--set`` start from
+        the current directory
+    faults : those already found; all of them are raised together
+
+    Raises
+    ------
+    ConfigError : with one line for every fault
+    """
+    return _Reader(root, base_directory, faults).config()
+
+
+class _Reader:
+    """Reads one document; a part with a fault comes out as None or is left out, and reading goes on."""
+
+    def __init__(self, root: Node, base_directory: Path, faults: Faults) -> None:
+        self._root = root
+        self._base_directory = base_directory
+        self._faults = faults
+        self._places: dict[str, Place] = {}
+        self._chosen = Chosen(_chosen(root, "optimizer"), _chosen(root, "schedule"))
+
+    def config(self) -> Config:
+        if not isinstance(self._root.value, Mapping):
+            message = f"a configuration must be a mapping of keys to values, got {self._root.shown()}"
+            self._faults.add(self._root.place, "", message)
+            self._faults.raise_any()
+        entries = self._entries(self._root, "", TOP_LEVEL)
+        seed = self._seed(entries.get("seed"))
+        data = self._data(entries.get("data"))
+        network = self._network(entries.get("network"))
+        optimizer = self._choice(entries.get("optimizer"), "optimizer", "optimizer")
+        schedule = self._choice(entries.get("schedule"), "schedule", "schedule")
+        loss = self._options(entries.get("loss"), LossConfig, "loss")
+        training = self._options(entries.get("training"), TrainingConfig, "training")
+        self._check_early_stopping(training, data)
+        self._faults.raise_any()
+        assert optimizer is not None and schedule is not None
+        return Config(
+            seed=seed,
+            data=DataConfig(**data),
+            network=network,
+            optimizer=optimizer,
+            schedule=schedule,
+            loss=LossConfig(**loss),
+            training=TrainingConfig(**training),
+            source=self._root.place.source,
+            places=self._places,
+        )
+
+    def _seed(self, node: Node | None) -> int:
+        check: Option[int | None] | None = option_of(Seed)
+        assert check is not None
+        seed = 0 if node is None else self._checked(node, check, "seed")
+        return secrets.randbelow(2**32) if seed is None else seed
+
+    def _data(self, node: Node | None) -> dict[str, Any]:
+        data = self._options(node, DataConfig, "data")
+        if "dataset" in data:
+            data["dataset"] = self._path("dataset", data["dataset"], dataset_name_or_path)
+        if data.get("directory") is not None:
+            data["directory"] = self._path("directory", data["directory"], absolute_directory)
+        if data.get("dataset") is not None and Path(data["dataset"]).is_absolute():
+            data["directory"] = None
+        return data
+
+    def _path(self, name: str, text: str, resolve: Callable[[str, Path], T]) -> T | None:
+        place = self._places.get(f"data.{name}", self._root.place)
+        try:
+            return resolve(text, Path() if place.is_override else self._base_directory)
+        except OptionError as error:
+            self._faults.add(place, f"data.{name}", f"expected {error.expected}, got {error.got}")
+            return None
+
+    def _network(self, node: Node | None) -> tuple[Choice, ...]:
+        expected = f"expected a list of layers, such as {EXAMPLES['layer']}"
+        if node is None:
+            self._faults.add(self._root.place, "network", f"{expected}, but the key is missing")
+            return ()
+        self._places["network"] = node.place
+        if not isinstance(node.value, tuple) or not node.value:
+            got = "an empty list" if node.value == () else node.shown()
+            self._faults.add(node.place, "network", f"{expected}, got {got}")
+            return ()
+        choices = [self._choice(item, "layer", f"network[{index}]") for index, item in enumerate(node.value)]
+        layers = tuple(choice for choice in choices if choice is not None)
+        return self._with_small_last_layer(layers) if len(layers) == len(choices) else layers
+
+    def _with_small_last_layer(self, layers: tuple[Choice, ...]) -> tuple[Choice, ...]:
+        """Let the layer that gives the logits start small, so that the first loss is near ln K."""
+        for index in reversed(range(len(layers))):
+            if "initializer" in layers[index].options:
+                name = layers[index].name
+                if f"network[{index}].{name}.initializer" in self._places:
+                    return layers
+                last = Choice(name, {**layers[index].options, "initializer": "small"})
+                return (*layers[:index], last, *layers[index + 1 :])
+        return layers
+
+    def _choice(self, node: Node | None, kind: str, path: str) -> Choice | None:
+        """Read a layer, an optimizer or a schedule; left out or null it is the default one."""
+        if kind in DEFAULT_CHOICES and (node is None or node.value is None):
+            return self._named(DEFAULT_CHOICES[kind], None, path)
+        assert node is not None
+        self._places[path] = node.place
+        found = self._name_and_options(node, kind, path)
+        return None if found is None else self._named(*found, path)
+
+    def _name_and_options(self, node: Node, kind: str, path: str) -> tuple[str, Node] | None:
+        registry = _registry(path)
+        if isinstance(node.value, str):
+            if node.value in registry:
+                return node.value, Node(node.place)
+            self._faults.add(node.place, path, unknown(kind, node.value, registry))
+            return None
+        if not isinstance(node.value, Mapping) or not node.value:
+            self._faults.add(
+                node.place, path, f"expected one {kind}, such as {EXAMPLES[kind]}, got {node.shown()}"
+            )
+            return None
+        known = [name for name in node.value if name in registry]
+        if len(known) == 1:
+            self._report_strays(node.value, known[0], path)
+            return known[0], node.value[known[0]]
+        if len(node.value) == 1:
+            ((name, options),) = node.value.items()
+            self._faults.add(options.place, join(path, one_line(name, 40)), unknown(kind, name, registry))
+            return None
+        got = ", ".join(one_line(name, 40) for name in [*node.value][:6])
+        message = (
+            f"expected one {kind} with its options under it, such as {EXAMPLES[kind]}, got the keys {got}"
+        )
+        self._faults.add(node.place, path, message)
+        return None
+
+    def _report_strays(self, entries: Mapping[str, Node], name: str, path: str) -> None:
+        """Report keys beside a name: most often its options, not indented far enough."""
+        for key, node in entries.items():
+            if key in fields_of(_registry(path)[name]):
+                message = f"it belongs to {join(path, name)}; indent it further than {name}"
+                self._faults.add(node.place, join(path, key), message)
+            elif key != name:
+                self._faults.add(
+                    node.place, join(path, one_line(key, 40)), unknown("key", key, [name], self._chosen)
+                )
+
+    def _named(self, name: str, node: Node | None, path: str) -> Choice | None:
+        cls = _registry(path)[name]
+        path = join(path, name)
+        options = self._options(node, cls, path)
+        if len(options) < len(fields_of(cls)):
+            return None
+        self._check_together(cls, options, path)
+        return Choice(name, options)
+
+    def _check_together(self, cls: type[Any], options: Mapping[str, Any], path: str) -> None:
+        """Find values that are each fine and not together, such as Nesterov without momentum."""
+        try:
+            if cls in OPTIMIZERS.values():
+                cls({}, **options)
+            elif cls in SCHEDULES.values():
+                cls(1.0, 1, 1, **options)
+        except OptionError as error:
+            option = join(path, error.option)
+            place = self._places.get(option, self._root.place)
+            self._faults.add(place, option, f"expected {error.expected}, got {error.got}")
+
+    def _options(self, node: Node | None, cls: type[Any], path: str) -> dict[str, Any]:
+        """Read the options of a class; those with a fault are left out."""
+        place = self._root.place if node is None else node.place
+        if node is not None:
+            self._places[path] = place
+        fields = fields_of(cls)
+        entries = self._entries(node, path, fields)
+        options = {}
+        for name, field in fields.items():
+            n_faults = len(self._faults)
+            value = self._option(entries.get(name), field, join(path, name), place)
+            if len(self._faults) == n_faults:
+                options[name] = value
+        return options
+
+    def _option(self, node: Node | None, field: Field, path: str, section_place: Place) -> Any:
+        if node is None:
+            if field.is_required:
+                expected = field.check.expected if field.check else "a mapping"
+                self._faults.add(section_place, path, f"expected {expected}, but the key is missing")
+            return field.default
+        if field.check is not None:
+            return self._checked(node, field.check, path)
+        assert field.section is not None
+        return field.default if node.value is None else self._section(node, field.section, path)
+
+    def _section(self, node: Node, cls: type[Any], path: str) -> Any:
+        options = self._options(node, cls, path)
+        return cls(**options) if len(options) == len(fields_of(cls)) else None
+
+    def _checked(self, node: Node, check: Option[T], path: str) -> T | None:
+        self._places[path] = node.place
+        try:
+            return check(path, node.plain())
+        except OptionError as error:
+            hint = value_hint(node, check)
+            self._faults.add(node.place, path, f"expected {error.expected}, got {node.shown()}{hint}")
+            return None
+
+    def _entries(self, node: Node | None, path: str, known: Collection[str]) -> Mapping[str, Node]:
+        """Return the entries of a mapping without the unknown ones, which are reported."""
+        if node is None or node.value is None:
+            return {}
+        if not isinstance(node.value, Mapping):
+            example = f" with keys such as {next(iter(known))}" if known else ""
+            self._faults.add(node.place, path, f"expected a mapping{example}, got {node.shown()}")
+            return {}
+        for key, entry in node.value.items():
+            if key not in known:
+                message = unknown("key", key, known, self._chosen, owner=path.rpartition(".")[2])
+                self._faults.add(entry.place, join(path, one_line(key, 40)), message)
+        return node.value
+
+    def _check_early_stopping(self, training: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        if training.get("early_stopping") is not None and data.get("validation_size") == 0:
+            path = "training.early_stopping"
+            message = "expected data.validation_size of at least 1 to choose the best epoch by, got 0"
+            self._faults.add(self._places[path], path, message)
+
+
+def _registry(path: str) -> Mapping[str, type[Any]]:
+    registry = registry_at(path)
+    assert registry is not None
+    return registry
+
+
+def _chosen(root: Node, kind: str) -> str:
+    """Look ahead for the optimizer or schedule, so that advice about keys can name it."""
+    node = root.value.get(kind) if isinstance(root.value, Mapping) else None
+    value = None if node is None else node.value
+    names = [value] if isinstance(value, str) else list(value) if isinstance(value, Mapping) else []
+    return next((name for name in names if name in _registry(kind)), DEFAULT_CHOICES[kind])
