@@ -1,0 +1,99 @@
+"""Loss, accuracy and confusion matrix of a network on a set of images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnncli.data import Normalization, Split
+from cnncli.nn import Network, softmax_cross_entropy
+from cnncli.training.workers import Workers
+
+# One size for every evaluation, so that training and a later evaluation give the same bits.
+CHUNK_SIZE = 64
+
+
+@dataclass(frozen=True)
+class ClassScores:
+    """How well one class was told from the others; a ratio of nothing is 0."""
+
+    label: int
+    precision: float
+    recall: float
+    f1: float
+    support: int
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Figures over a set of images.
+
+    Attributes
+    ----------
+    examples : number of images
+    loss : mean cross-entropy in nats
+    accuracy : from 0 to 1
+    confusion_matrix : integers (K, K); rows are true classes, columns predictions
+    """
+
+    examples: int
+    loss: float
+    accuracy: float
+    confusion_matrix: NDArray[np.int64]
+
+    @property
+    def per_class(self) -> list[ClassScores]:
+        """Precision, recall, F1 and support of every class."""
+        matrix = self.confusion_matrix
+        return [
+            _scores(label, int(matrix[label, label]), int(matrix[:, label].sum()), int(matrix[label].sum()))
+            for label in range(len(matrix))
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain numbers and lists, ready for JSON."""
+        return {
+            "examples": self.examples,
+            "loss": self.loss,
+            "accuracy": self.accuracy,
+            "confusion_matrix": self.confusion_matrix.tolist(),
+            "per_class": [vars(scores).copy() for scores in self.per_class],
+        }
+
+
+def evaluate(network: Network, split: Split, normalization: Normalization, workers: Workers) -> Evaluation:
+    """Evaluate in chunks of a fixed size, so the figures depend on nothing but weights and images.
+
+    Raises
+    ------
+    LabelError : a label is not one of the network's classes
+    """
+    n_chunks = -(-len(split) // CHUNK_SIZE)
+    replicas = [network.replica() for _ in range(workers.n_workers)]
+    losses = np.zeros(n_chunks)
+    predictions = np.empty(len(split), dtype=np.int64)
+
+    def run_chunk(worker: int, chunk: int) -> None:
+        part = slice(chunk * CHUNK_SIZE, min((chunk + 1) * CHUNK_SIZE, len(split)))
+        logits = replicas[worker].forward(normalization.apply(split.images[part], network.dtype))
+        losses[chunk], _ = softmax_cross_entropy(logits, split.labels[part], divisor=1)
+        predictions[part] = logits.argmax(axis=0)
+
+    workers.run(n_chunks, run_chunk)
+    K = network.output_shape[0]
+    matrix = np.bincount(split.labels * K + predictions, minlength=K * K).reshape(K, K)
+    n_correct = int(np.trace(matrix))
+    return Evaluation(len(split), float(losses.sum()) / len(split), n_correct / len(split), matrix)
+
+
+def _scores(label: int, n_correct: int, n_predicted: int, support: int) -> ClassScores:
+    return ClassScores(
+        label=label,
+        precision=n_correct / n_predicted if n_predicted else 0.0,
+        recall=n_correct / support if support else 0.0,
+        f1=2 * n_correct / (n_predicted + support) if n_predicted + support else 0.0,
+        support=support,
+    )

@@ -1,0 +1,193 @@
+"""The directory of one run: config.yaml, metrics.jsonl, last.npz, best.npz."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from cnncli.config import Config, dump_config, load_config
+from cnncli.errors import CheckpointError, TrainingError, UsageError
+from cnncli.training.archive import write_text_atomically
+from cnncli.training.checkpoint import Checkpoint, load_checkpoint
+from cnncli.training.reports import EpochReport
+from cnncli.training.trainer import OnStep, Trainer
+
+NAMES = ("config.yaml", "metrics.jsonl", "last.npz", "best.npz")
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Where a run keeps its state. The files are complete at every moment."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """The resolved configuration, trainable again as it is."""
+        return self.path / "config.yaml"
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON object for each finished epoch."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def last(self) -> Path:
+        """Checkpoint of the last finished epoch, from which a run is resumed."""
+        return self.path / "last.npz"
+
+    @property
+    def best(self) -> Path:
+        """Checkpoint of the best epoch so far."""
+        return self.path / "best.npz"
+
+    @classmethod
+    def create(cls, path: Path, config: Config, *, overwrite: bool = False) -> RunDirectory:
+        """Take a directory for a new run and write its configuration.
+
+        Raises
+        ------
+        UsageError : the directory is taken and `overwrite` is false, or it is a file
+        TrainingError : it cannot be written
+        """
+        run = cls(path)
+        try:
+            run._claim(overwrite=overwrite)
+            write_text_atomically(run.config, dump_config(config))
+        except OSError as error:
+            raise _cannot_write(path, error) from None
+        return run
+
+    @classmethod
+    def create_numbered(cls, parent: Path, name: str, config: Config) -> RunDirectory:
+        """Take ``parent/name``, or ``parent/name-2``, ``-3``, ... where that is taken."""
+        while True:
+            try:
+                return cls.create(cls.next_free(parent, name).path, config)
+            except UsageError:
+                continue  # another run was faster
+
+    @classmethod
+    def next_free(cls, parent: Path, name: str) -> RunDirectory:
+        """Find what `create_numbered` would take now, and take nothing."""
+        for number in count(1):
+            run = cls(parent / (name if number == 1 else f"{name}-{number}"))
+            try:
+                run.require_free()
+            except UsageError:
+                continue
+            return run
+        raise AssertionError("count() ended")
+
+    def require_free(self) -> None:
+        """Check that nothing is there but perhaps an empty directory.
+
+        Raises
+        ------
+        UsageError : it is taken, or a file
+        """
+        if self.path.is_dir():
+            if any(self.path.iterdir()):
+                raise self._taken()
+        elif self.path.exists():
+            raise self._is_a_file()
+
+    def _claim(self, *, overwrite: bool) -> None:
+        if not overwrite:
+            self.require_free()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise self._is_a_file() from None
+        if overwrite:
+            for name in NAMES:
+                (self.path / name).unlink(missing_ok=True)
+        try:
+            # two runs may both have found the directory free: only one can make this file
+            self.config.touch(exist_ok=False)
+        except FileExistsError:
+            raise self._taken() from None
+
+    def _taken(self) -> UsageError:
+        return UsageError(
+            f"{self.path}: the run directory is taken; "
+            "name another with --run-dir, or give --overwrite to replace the run in it"
+        )
+
+    def _is_a_file(self) -> UsageError:
+        return UsageError(f"{self.path}: is a file, not a directory for a run")
+
+    def save(self, checkpoint: Checkpoint, *, is_best: bool) -> None:
+        """Write the files of a finished epoch: best before last, so that last never knows more.
+
+        Raises
+        ------
+        CheckpointError, TrainingError : a file cannot be written; the earlier ones are still whole
+        """
+        if is_best:
+            checkpoint.save(self.best)
+        checkpoint.save(self.last)
+        self.rebuild_metrics(checkpoint)
+
+    def rebuild_metrics(self, checkpoint: Checkpoint) -> None:
+        """Bring metrics.jsonl to what the last checkpoint knows; it is left alone where it is so already.
+
+        Raises
+        ------
+        TrainingError : it cannot be written
+        """
+        lines = "".join(json.dumps(line) + "\n" for line in checkpoint.metrics)
+        try:
+            if not self.metrics.is_file() or self.metrics.read_bytes() != lines.encode():
+                write_text_atomically(self.metrics, lines)
+        except OSError as error:
+            raise _cannot_write(self.metrics, error) from None
+
+    def record(self, checkpoint: Checkpoint, *, is_best: bool) -> None:
+        """Write the configuration of a checkpoint, changed between two epochs, and the checkpoint.
+
+        Raises
+        ------
+        CheckpointError, TrainingError : see `save`
+        """
+        try:
+            write_text_atomically(self.config, dump_config(checkpoint.config))
+        except OSError as error:
+            raise _cannot_write(self.config, error) from None
+        self.save(checkpoint, is_best=is_best)
+
+    def load_last(self) -> Checkpoint | None:
+        """Load the checkpoint to go on from; None where the run ended before its first.
+
+        Raises
+        ------
+        CheckpointError : there is no run in the directory, or its checkpoint is damaged
+        """
+        if not self.config.is_file():
+            raise CheckpointError(f"{self.path}: holds no run (there is no config.yaml in it)")
+        return load_checkpoint(self.last) if self.last.exists() else None
+
+    def load_config(self) -> Config:
+        """Read the resolved configuration."""
+        return load_config(self.config)
+
+
+def run_epochs(trainer: Trainer, run: RunDirectory, on_step: OnStep | None = None) -> Iterator[EpochReport]:
+    """Train what is left of a run and keep its directory up to date; one report after each epoch.
+
+    Raises
+    ------
+    TrainingError, CheckpointError : see `Trainer.epochs` and `RunDirectory.save`
+    """
+    if trainer.epoch == 0:
+        run.save(trainer.checkpoint(), is_best=True)
+    for report in trainer.epochs(on_step):
+        run.save(trainer.checkpoint(), is_best=trainer.best_epoch == trainer.epoch)
+        yield report
+
+
+def _cannot_write(path: Path, error: OSError) -> TrainingError:
+    return TrainingError(f"{path}: cannot write: {error.strerror or error}")
