@@ -13,7 +13,7 @@ from cnncli.errors import ShapeError
 FloatArray: TypeAlias = NDArray[Any]
 FLOAT_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 IntArray: TypeAlias = NDArray[np.integer[Any]]
-DType: TypeAlias = "np.dtype[Any] | type[np.floating[Any]] | type[np.bool_]"
+DType: TypeAlias = np.dtype[Any] | type[np.floating[Any]] | type[np.bool_]
 
 
 def batch_last(images: NDArray[Any]) -> NDArray[Any]:

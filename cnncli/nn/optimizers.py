@@ -174,18 +174,24 @@ class Adam(Optimizer):
         self._move(value, grad, *moments)
 
     def _move(self, value: FloatArray, grad: FloatArray, *moments: FloatArray) -> None:
-        """Take Adam's step, with both moments corrected for their start at zero."""
+        """Take Adam's step, with both moments corrected for their start at zero.
+
+        The moments are kept without their factors 1 - beta, and the corrections are applied to the
+        learning rate and to epsilon: three passes over the arrays fewer, the same step.
+        """
         first, second = moments
         beta1, beta2 = self.betas
         first *= beta1
-        first += (1 - beta1) * grad
+        first += grad
         second *= beta2
-        second += (1 - beta2) * np.square(grad)
-        root = np.sqrt(second)
-        root *= 1 / math.sqrt(1 - beta2**self.step_count)
-        root += self.epsilon
-        change = np.divide(first, root, out=root)
-        change *= self.learning_rate / (1 - beta1**self.step_count)
+        second += np.square(grad)
+        # the true moments are (1 - beta1) * first / correction1 and (1 - beta2) * second / correction2
+        correction1, correction2 = 1 - beta1**self.step_count, 1 - beta2**self.step_count
+        scale = math.sqrt((1 - beta2) / correction2)
+        change = np.sqrt(second)
+        change += self.epsilon / scale
+        np.divide(first, change, out=change)
+        change *= self.learning_rate * (1 - beta1) / (correction1 * scale)
         value -= change
 
 

@@ -140,9 +140,10 @@ padding_sides: Option[tuple[int, int] | Literal["same"]] = Option(
 )
 beta_pair: Option[tuple[float, float]] = Option("a pair of numbers of at least 0 and below 1", _betas)
 
-# What an argument may look like before it is checked; `Any` inside Annotated is never seen by callers.
-PairLike: TypeAlias = "int | tuple[int, int]"
-PaddingLike: TypeAlias = "int | tuple[int, int] | Literal['same']"
+# What an argument may look like before it is checked. Not written as text, so that
+# `typing.get_type_hints` of a constructor needs no more than its own module.
+PairLike: TypeAlias = int | tuple[int, int]
+PaddingLike: TypeAlias = int | tuple[int, int] | Literal["same"]
 
 PositiveInt = Annotated[int, positive_int]
 NonNegativeInt = Annotated[int, non_negative_int]
@@ -151,7 +152,7 @@ NonNegativeFloat = Annotated[float, non_negative_float]
 Fraction = Annotated[float, fraction]
 FractionBelowOne = Annotated[float, fraction_below_one]
 Pair = Annotated[PairLike, positive_pair]
-OptionalPair = Annotated["PairLike | None", optional(positive_pair)]
+OptionalPair = Annotated[PairLike | None, optional(positive_pair)]
 Padding = Annotated[PaddingLike, padding_sides]
 Betas = Annotated[tuple[float, float], beta_pair]
 

@@ -295,6 +295,8 @@ def _resolve_padding(
 ) -> Sides:
     """Turn every form of padding into the four sides."""
     if isinstance(padding, Sides):
+        if min(padding) < 0:
+            raise OptionError("padding", "four sides of at least 0", str(tuple(padding)))
         return padding
     if isinstance(padding, str):
         top, bottom = _same(image_size[0], kernel[0], stride[0])
@@ -322,9 +324,11 @@ def _reach(windows: Windows, axis: int) -> Iterator[tuple[int, slice, slice]]:
     """Yield along one axis (kernel offset, outputs for which it lies inside the image, those inputs)."""
     size, kernel, stride = windows.image_size[axis], windows.kernel_size[axis], windows.stride[axis]
     before = windows.sides[2 * axis]
-    for offset in range(kernel):
+    n_windows = windows.output_size[axis]
+    # an absurd kernel must not be walked through cell by cell
+    for offset in range(max(before - (n_windows - 1) * stride, 0), min(kernel, size + before)):
         first = max(-(-(before - offset) // stride), 0)
-        end = min((size - 1 + before - offset) // stride + 1, windows.output_size[axis])
+        end = min((size - 1 + before - offset) // stride + 1, n_windows)
         if first < end:
             start = first * stride + offset - before
             yield offset, slice(first, end), slice(start, start + (end - first - 1) * stride + 1, stride)

@@ -25,8 +25,9 @@ class Parameter:
     __slots__ = ("grad", "value")
 
     def __init__(self, value: FloatArray) -> None:
-        self.value = value
-        self.grad = np.zeros_like(value)
+        # row-major: optimizers read and write values and gradients in flat pieces
+        self.value = np.asarray(value, order="C")
+        self.grad = np.zeros_like(self.value)
 
     def replica(self) -> Parameter:
         """Share the value, own a gradient."""

@@ -34,7 +34,8 @@ class Block(NamedTuple):
 
 def bands(n_rows: int, row_bytes: int) -> list[tuple[int, int]]:
     """Cut rows into nearly equal bands of about BLOCK_BYTES: [(first, end), ...]."""
-    n_bands = min(-(-n_rows * row_bytes // BLOCK_BYTES), n_rows)
+    # at least one, for a batch without images too
+    n_bands = min(max(-(-n_rows * row_bytes // BLOCK_BYTES), 1), n_rows)
     return [(n_rows * band // n_bands, n_rows * (band + 1) // n_bands) for band in range(n_bands)]
 
 

@@ -1,0 +1,177 @@
+"""The plan of a network gives what its layers give one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cnncli.nn import Conv2D, Flatten, Layer, MaxPool2D, Network, ReLU
+from cnncli.nn.layers import blocks
+from cnncli.nn.layers.pooled_conv import PooledConv2D
+from cnncli.nn.plan import execution_plan
+
+SHAPE = (2, 11, 9)
+
+
+def conv(shape: tuple[int, ...] = SHAPE, **options: object) -> Conv2D:
+    chosen: dict[str, object] = {"out_channels": 3, "kernel_size": (3, 2)} | options
+    layer = Conv2D(shape, rng=np.random.default_rng(0), dtype=np.float64, **chosen)  # type: ignore[arg-type]
+    if "bias" in layer.parameters:
+        layer.parameters["bias"].value[...] = np.random.default_rng(1).standard_normal(layer.out_channels)
+    return layer
+
+
+def one_by_one(layers: list[Layer], x: np.ndarray, grad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    for layer in layers:
+        x = layer.forward(x)
+    for layer in reversed(layers):
+        grad = layer.backward(grad)
+    return x, grad
+
+
+def assert_plan_agrees(layers: list[Layer], N: int = 3, *, rounded: bool = False) -> None:
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((*layers[0].input_shape, N))
+    if rounded:
+        x = np.round(x)
+    network = Network(layers)
+    y = network.forward(x).copy()
+    grad = rng.standard_normal(y.shape)
+    dx = network.backward(grad).copy()
+    grads = {name: parameter.grad.copy() for name, parameter in network.parameters.items()}
+    expected_y, expected_dx = one_by_one(layers, x, grad)
+    np.testing.assert_allclose(y, expected_y, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(dx, expected_dx, rtol=0, atol=1e-12)
+    for name, parameter in network.parameters.items():
+        np.testing.assert_allclose(grads[name], parameter.grad, rtol=1e-12, atol=1e-12, err_msg=name)
+    network.forward(x)
+    for parameter in network.parameters.values():
+        parameter.grad[...] = np.nan
+    network.parameter_gradients(grad)
+    for name, parameter in network.parameters.items():
+        np.testing.assert_array_equal(grads[name], parameter.grad, err_msg=name)
+
+
+def kinds(layers: list[Layer]) -> list[type[Layer]]:
+    return [type(layer) for layer in execution_plan(layers)]
+
+
+def test_relu_moves_behind_the_pool_and_the_pool_into_the_convolution() -> None:
+    first = conv()
+    relu = ReLU(first.output_shape)
+    pool = MaxPool2D(first.output_shape, kernel_size=2)
+    assert kinds([first, relu, pool]) == [PooledConv2D, ReLU]
+    assert_plan_agrees([first, relu, pool])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel_size": 3, "stride": 2},
+        {"kernel_size": 2, "stride": 3},
+        {"kernel_size": 3, "stride": 3, "padding": 1},
+        {"kernel_size": 2, "stride": (2, 1)},
+    ],
+)
+def test_other_pools_are_left_alone(options: dict[str, object]) -> None:
+    first = conv()
+    pool = MaxPool2D(first.output_shape, **options)  # type: ignore[arg-type]
+    assert kinds([first, pool]) == [Conv2D, MaxPool2D]
+    assert_plan_agrees([first, pool])
+
+
+def test_a_relu_after_the_pool_stays_and_one_without_a_pool_too() -> None:
+    first = conv()
+    pool = MaxPool2D(first.output_shape, kernel_size=2)
+    layers: list[Layer] = [first, pool, ReLU(pool.output_shape), Flatten(pool.output_shape)]
+    assert kinds(layers) == [PooledConv2D, ReLU, Flatten]
+    assert_plan_agrees(layers)
+    assert kinds([first, ReLU(first.output_shape)]) == [Conv2D, ReLU]
+
+
+def test_a_pool_after_a_pool_and_a_relu_between_two_pools() -> None:
+    first = conv()
+    pool = MaxPool2D(first.output_shape, kernel_size=2)
+    relu = ReLU(pool.output_shape)
+    second = MaxPool2D(pool.output_shape, kernel_size=2)
+    assert_plan_agrees([first, pool, relu, second])
+
+
+def test_two_convolutions_with_pools() -> None:
+    first = conv(padding=1)
+    pool = MaxPool2D(first.output_shape, kernel_size=2)
+    second = conv(pool.output_shape, out_channels=4, bias=False)
+    relu = ReLU(second.output_shape)
+    third = MaxPool2D(second.output_shape, kernel_size=(1, 2))
+    assert_plan_agrees([first, pool, second, relu, third])
+
+
+@given(
+    kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    padding=st.one_of(st.tuples(st.integers(0, 3), st.integers(0, 3)), st.just("same")),
+    pool=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    N=st.integers(1, 4),
+)
+def test_pooled_convolutions_of_any_geometry(
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    padding: tuple[int, int] | str,
+    pool: tuple[int, int],
+    N: int,
+) -> None:
+    first = conv(kernel_size=kernel, stride=stride, padding=padding)
+    height, width = first.output_shape[1:]
+    if pool[0] > height or pool[1] > width:
+        return
+    layers: list[Layer] = [first, MaxPool2D(first.output_shape, kernel_size=pool)]
+    assert kinds(layers) == [PooledConv2D]
+    assert_plan_agrees(layers, N)
+
+
+def test_blocks_of_one_row_and_columns_that_are_not_kept_change_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for block_bytes, kept_bytes in [(1, 0), (1, 10**9), (3000, 0)]:
+        monkeypatch.setattr(blocks, "BLOCK_BYTES", block_bytes)
+        monkeypatch.setattr(blocks, "KEPT_BYTES", kept_bytes)
+        first = conv(padding="same")
+        second = conv(first.output_shape, stride=(2, 1), padding=(1, 0))
+        pool = MaxPool2D(second.output_shape, kernel_size=2)
+        assert_plan_agrees([first, ReLU(first.output_shape), second, pool])
+
+
+def test_ties_go_to_the_first_cell_in_row_major_order() -> None:
+    # all four outputs of the pooling window are equal, so the first gets the gradient
+    layer = Conv2D((1, 2, 2), out_channels=1, kernel_size=1, bias=False, dtype=np.float64)
+    layer.parameters["weight"].value[...] = 1
+    pool = MaxPool2D((1, 2, 2), kernel_size=2)
+    network = Network([layer, pool])
+    for values, winner in [
+        ([[1, 1], [1, 1]], (0, 0)),
+        ([[0, 2], [2, 2]], (0, 1)),
+        ([[0, 1], [2, 2]], (1, 0)),
+    ]:
+        network.forward(np.array(values, dtype=np.float64).reshape(1, 2, 2, 1))
+        dx = network.backward(np.full((1, 1, 1, 1), 5.0))
+        expected = np.zeros((2, 2))
+        expected[winner] = 5
+        np.testing.assert_array_equal(dx[0, :, :, 0], expected)
+
+
+def test_replicas_of_a_plan_share_values_and_own_gradients() -> None:
+    first = conv()
+    pool = MaxPool2D(first.output_shape, kernel_size=2)
+    network = Network([first, pool])
+    replica = network.replica()
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((*SHAPE, 2))
+    y = network.forward(x).copy()
+    replica.forward(rng.standard_normal((*SHAPE, 4)))
+    network.backward(np.ones_like(y))
+    assert replica.parameters["0/weight"].value is network.parameters["0/weight"].value
+    assert not np.shares_memory(replica.parameters["0/weight"].grad, network.parameters["0/weight"].grad)
+    assert not replica.parameters["0/weight"].grad.any()
+    np.testing.assert_array_equal(network.forward(x), y)
