@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 import numpy as np
 
@@ -24,17 +23,9 @@ from cnncli.nn.options import (
     positive_float,
 )
 
-Run: TypeAlias = "Callable[[int, Callable[[int, int], None]], None]"
-
 # A step makes a dozen passes over the value, the gradient and the moments: in pieces that stay in
 # the cache together it is several times faster than over whole arrays.
 PIECE_SIZE = 16384
-
-
-def run_in_turn(n_tasks: int, task: Callable[[int, int], None]) -> None:
-    """Call ``task(0, index)`` for every index in turn."""
-    for index in range(n_tasks):
-        task(0, index)
 
 
 def parameter_pieces(parameters: Mapping[str, Parameter]) -> list[tuple[str, slice]]:
@@ -70,19 +61,27 @@ class Optimizer(ABC):
         }
         self._pieces = parameter_pieces(self.parameters)
 
-    def step(self, run: Run = run_in_turn) -> None:
-        """Change every parameter in place by its gradient.
-
-        `run` calls the given task once for every index below a number; it may do so on several threads.
-        """
+    def step(self) -> None:
+        """Change every parameter in place by its gradient."""
         self.step_count += 1
-        run(len(self._pieces), self._update_piece)
+        for index in range(self.n_pieces):
+            self.update_piece(index)
 
-    def _update_piece(self, worker: int, index: int) -> None:
+    @property
+    def n_pieces(self) -> int:
+        """Number of pieces that a step consists of."""
+        return len(self._pieces)
+
+    def update_piece(self, index: int) -> None:
+        """Do one piece of step number `step_count`; pieces may be done in any order, side by side."""
         name, part = self._pieces[index]
         parameter = self.parameters[name]
         arrays = [parameter.value, parameter.grad, *(self.state[f"{name}/{m}"] for m in self.moments)]
         self.update(*(array.reshape(-1)[part] for array in arrays))
+
+    def share_state(self, share: Callable[[FloatArray], FloatArray]) -> None:
+        """Move the state to other memory: ``share`` returns the copy that takes an array's place."""
+        self.state = {name: share(array) for name, array in self.state.items()}
 
     @abstractmethod
     def update(self, value: FloatArray, grad: FloatArray, *moments: FloatArray) -> None:

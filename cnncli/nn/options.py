@@ -140,8 +140,8 @@ padding_sides: Option[tuple[int, int] | Literal["same"]] = Option(
 )
 beta_pair: Option[tuple[float, float]] = Option("a pair of numbers of at least 0 and below 1", _betas)
 
-# What an argument may look like before it is checked. Not written as text, so that
-# `typing.get_type_hints` of a constructor needs no more than its own module.
+# What an argument may look like before it is checked. Types and not texts, so that the annotations
+# of a constructor can be evaluated in its own module.
 PairLike: TypeAlias = int | tuple[int, int]
 PaddingLike: TypeAlias = int | tuple[int, int] | Literal["same"]
 

@@ -63,6 +63,7 @@ class Checkpoint:
             "epoch": self.epoch,
             "step": self.step,
             "metrics": list(self.metrics),
+            "array_count": sum(map(len, self._groups().values())),
         }
         arrays: dict[str, NDArray[Any]] = {"metadata": np.array(json.dumps(metadata))}
         for group, named in self._groups().items():
@@ -166,6 +167,9 @@ def _from_parts(metadata: dict[str, Any], arrays: Mapping[str, NDArray[Any]], pa
         )
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, CnncliError) as error:
         raise ArchiveError(f"its metadata is not what this program writes: {error}") from None
+    # a damaged zip directory may end early without a word
+    if metadata.get("array_count") != len(arrays) - 1:
+        raise ArchiveError("it does not hold as many arrays as it was saved with")
     if checkpoint.epoch < 0 or checkpoint.step < 0 or len(metrics) != checkpoint.epoch:
         raise ArchiveError("its metadata contradicts itself: the epochs do not match the metrics")
     return checkpoint

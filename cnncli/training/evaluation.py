@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cnncli.data import Normalization, Split
 from cnncli.nn import Network, softmax_cross_entropy
+from cnncli.training.shared_memory import shared_array
 from cnncli.training.workers import Workers
 
 # One size for every evaluation, so that training and a later evaluation give the same bits.
@@ -64,29 +65,46 @@ class Evaluation:
         }
 
 
-def evaluate(network: Network, split: Split, normalization: Normalization, workers: Workers) -> Evaluation:
-    """Evaluate in chunks of a fixed size, so the figures depend on nothing but weights and images.
+class Evaluator:
+    """Evaluates a network on a set of images as often as wanted.
 
-    Raises
-    ------
-    LabelError : a label is not one of the network's classes
+    The images are taken in chunks of a fixed size, so the figures depend on nothing but weights and
+    images.
     """
-    n_chunks = -(-len(split) // CHUNK_SIZE)
-    replicas = [network.replica() for _ in range(workers.n_workers)]
-    losses = np.zeros(n_chunks)
-    predictions = np.empty(len(split), dtype=np.int64)
 
-    def run_chunk(worker: int, chunk: int) -> None:
-        part = slice(chunk * CHUNK_SIZE, min((chunk + 1) * CHUNK_SIZE, len(split)))
-        logits = replicas[worker].forward(normalization.apply(split.images[part], network.dtype))
-        losses[chunk], _ = softmax_cross_entropy(logits, split.labels[part], divisor=1)
-        predictions[part] = logits.argmax(axis=0)
+    def __init__(
+        self, network: Network, split: Split, normalization: Normalization, workers: Workers
+    ) -> None:
+        self._network, self._split, self._normalization = network, split, normalization
+        self._replicas = [network.replica() for _ in range(workers.n_workers)]
+        self._n_chunks = -(-len(split) // CHUNK_SIZE)
+        self._losses = shared_array((self._n_chunks,), np.float64)
+        self._predictions = shared_array((len(split),), np.int64)
+        self._run_chunks = workers.operation(self._run_chunk)
 
-    workers.run(n_chunks, run_chunk)
-    K = network.output_shape[0]
-    matrix = np.bincount(split.labels * K + predictions, minlength=K * K).reshape(K, K)
-    n_correct = int(np.trace(matrix))
-    return Evaluation(len(split), float(losses.sum()) / len(split), n_correct / len(split), matrix)
+    def evaluate(self) -> Evaluation:
+        """Evaluate the weights as they are now.
+
+        Raises
+        ------
+        LabelError : a label is not one of the network's classes
+        """
+        self._run_chunks(self._n_chunks)
+        n, K = len(self._split), self._network.output_shape[0]
+        matrix = np.bincount(self._split.labels * K + self._predictions, minlength=K * K).reshape(K, K)
+        return Evaluation(n, float(self._losses.sum()) / n, int(np.trace(matrix)) / n, matrix)
+
+    def _run_chunk(self, worker: int, chunk: int) -> None:
+        part = slice(chunk * CHUNK_SIZE, min((chunk + 1) * CHUNK_SIZE, len(self._split)))
+        images = self._normalization.apply(self._split.images[part], self._network.dtype)
+        logits = self._replicas[worker].forward(images)
+        self._losses[chunk], _ = softmax_cross_entropy(logits, self._split.labels[part], divisor=1)
+        self._predictions[part] = logits.argmax(axis=0)
+
+
+def evaluate(network: Network, split: Split, normalization: Normalization, workers: Workers) -> Evaluation:
+    """Evaluate once; see `Evaluator`."""
+    return Evaluator(network, split, normalization, workers).evaluate()
 
 
 def _scores(label: int, n_correct: int, n_predicted: int, support: int) -> ClassScores:

@@ -92,7 +92,7 @@ class RunDirectory:
         if self.path.is_dir():
             if any(self.path.iterdir()):
                 raise self._taken()
-        elif self.path.exists():
+        elif self.path.exists() or self.path.is_symlink():  # a link to nothing does not exist
             raise self._is_a_file()
 
     def _claim(self, *, overwrite: bool) -> None:

@@ -16,9 +16,10 @@ from cnncli.data.randomness import WEIGHTS, stream
 from cnncli.errors import CheckpointError, TrainingError
 from cnncli.nn import clip_gradient_norm
 from cnncli.training.checkpoint import Checkpoint
-from cnncli.training.evaluation import Evaluation, evaluate
+from cnncli.training.evaluation import Evaluation, Evaluator
 from cnncli.training.gradients import BatchGradients
 from cnncli.training.reports import EpochReport, StepReport, best_epoch, is_finished, is_finite
+from cnncli.training.shared_memory import shared_copy
 from cnncli.training.workers import Workers
 
 OnStep: TypeAlias = "Callable[[StepReport], None]"
@@ -68,13 +69,19 @@ class Trainer:
         self._schedule = build_schedule(
             config, len(self._batches) * config.training.epochs, len(self._batches)
         )
-        self._workers = workers
         self._gradients = BatchGradients(
             self.network,
             workers,
+            data.train,
+            data.normalization,
             shard_size=config.training.shard_size,
             label_smoothing=config.loss.label_smoothing,
             seed=config.seed,
+        )
+        self._optimizer.share_state(shared_copy)
+        self._update_pieces = workers.operation(self._update_piece)
+        self._validation = (
+            Evaluator(self.network, data.validation, data.normalization, workers) if data.validation else None
         )
 
     @property
@@ -177,24 +184,29 @@ class Trainer:
         )
 
     def _take_step(self, indices: NDArray[np.int64], index: int) -> tuple[float, int]:
-        result = self._gradients.compute(self.data.train, self.data.normalization, indices, self.step)
+        result = self._gradients.compute(indices, self.step)
         if not is_finite(result.loss):
             raise self._not_finite(f"the loss of step {index + 1} is {result.loss}")
         if self.config.training.clip_norm is not None:
             clip_gradient_norm(self.network.parameters, self.config.training.clip_norm)
         self._optimizer.learning_rate = self._schedule.learning_rate(self.step)
-        self._optimizer.step(self._workers.run)
         self.step += 1
+        self._update_pieces(self._optimizer.n_pieces, self._optimizer.learning_rate, self.step)
         return result.loss, result.n_correct
+
+    def _update_piece(self, worker: int, index: int, learning_rate: float, step_count: int) -> None:
+        # a worker process has an optimizer of its own; only its arrays are shared
+        self._optimizer.learning_rate, self._optimizer.step_count = learning_rate, step_count
+        self._optimizer.update_piece(index)
 
     def _validate(self) -> Evaluation | None:
         """Evaluate the end of an epoch, and make sure that its weights are worth saving."""
         for name, parameter in self.network.parameters.items():
             if not np.isfinite(parameter.value).all():
                 raise self._not_finite(f"parameter {name} is not finite after the last step")
-        if self.data.validation is None:
+        if self._validation is None:
             return None
-        evaluation = evaluate(self.network, self.data.validation, self.data.normalization, self._workers)
+        evaluation = self._validation.evaluate()
         if not is_finite(evaluation.loss):
             raise self._not_finite(f"the validation loss is {evaluation.loss}")
         return evaluation

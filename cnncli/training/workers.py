@@ -1,17 +1,28 @@
-"""Worker threads that share out numbered tasks."""
+"""Workers that share out numbered tasks: processes where the system can fork, threads elsewhere."""
 
 from __future__ import annotations
 
 import os
-import threading
+import sys
 from collections.abc import Callable
-from queue import SimpleQueue
 from types import TracebackType
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-import numpy as np
+from cnncli.training.fork_team import ForkTeam
+from cnncli.training.thread_team import ThreadTeam
 
-Task: TypeAlias = "Callable[[int, int], None]"
+# (worker, index of the task, arguments of the call)
+Operation: TypeAlias = Callable[..., None]
+
+
+class Team(Protocol):
+    """Some workers that know a fixed list of operations."""
+
+    def run(self, operation: int, n_tasks: int, arguments: tuple[Any, ...]) -> None:
+        """Call the operation for every index below `n_tasks`, each by whichever worker is free."""
+
+    def close(self) -> None:
+        """End the workers."""
 
 
 def available_cores() -> int:
@@ -21,76 +32,52 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-class _Job:
-    """One call of `Workers.run`: which task is next, what failed, who is done."""
-
-    def __init__(self, n_tasks: int, task: Task, n_workers: int) -> None:
-        self._n_tasks = n_tasks
-        self._task = task
-        self._lock = threading.Lock()
-        self._next = 0
-        self._failures: dict[int, BaseException] = {}
-        self._done = threading.Semaphore(0)
-        self._n_workers = n_workers
-
-    def work(self, worker: int) -> None:
-        """Take tasks until none is left or one has failed."""
-        # an overflow shows as a loss that is not finite, with epoch and step; a warning would not
-        with np.errstate(all="ignore"):
-            while (index := self._take()) is not None:
-                try:
-                    self._task(worker, index)
-                except BaseException as error:
-                    self._failures[index] = error
-        self._done.release()
-
-    def _take(self) -> int | None:
-        with self._lock:
-            if self._next >= self._n_tasks or self._failures:
-                return None
-            self._next += 1
-            return self._next - 1
-
-    def wait(self) -> None:
-        """Wait for every worker, then raise the failure of the lowest task if there was one."""
-        for _ in range(self._n_workers):
-            self._done.acquire()
-        if self._failures:
-            raise self._failures[min(self._failures)]
-
-
 class Workers:
-    """A fixed number of threads; the calling thread is worker 0, so one worker starts no thread.
+    """A number of workers; the caller is worker 0, so one worker starts nothing.
 
-    NumPy releases the interpreter lock in its large operations, so threads run side by side.
+    On Linux the others are forked processes: threads would hand the interpreter lock to each other
+    around every NumPy call, which costs more than the calls. What a task writes for others to see
+    must therefore lie in shared memory (`shared_array`), and its arguments must be picklable. The
+    processes start with the first call and see everything that was there by then.
     """
 
     def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers
-        self._queues: list[SimpleQueue[_Job | None]] = [SimpleQueue() for _ in range(n_workers - 1)]
-        self._threads = [
-            threading.Thread(target=_serve, args=(queue, worker), daemon=True)
-            for worker, queue in enumerate(self._queues, start=1)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._operations: list[Operation] = []
+        self._team: Team | None = None
 
-    def run(self, n_tasks: int, task: Task) -> None:
-        """Call ``task(worker, index)`` for every index below `n_tasks`, each by whichever worker is free."""
-        helpers = self._queues[: max(n_tasks - 1, 0)]
-        job = _Job(n_tasks, task, len(helpers) + 1)
-        for queue in helpers:
-            queue.put(job)
-        job.work(0)
-        job.wait()
+    def operation(self, function: Operation) -> Callable[..., None]:
+        """Make a function parallel: ``function(worker, index, *args)`` -> ``run(n_tasks, *args)``.
+
+        If a task fails the others still end, and the failure of the lowest index is raised.
+        """
+        self.close()  # workers know the operations that were there when they started
+        self._operations.append(function)
+        number = len(self._operations) - 1
+
+        def run(n_tasks: int, *arguments: Any) -> None:
+            if self._team is None:
+                self._team = self._start()
+            try:
+                self._team.run(number, n_tasks, arguments)
+            except BaseException:
+                self.close()
+                raise
+
+        return run
+
+    def _start(self) -> Team:
+        # Forking is safe here because no thread of ours or of the BLAS is running; Apple's BLAS
+        # has some, and Windows cannot fork.
+        if self.n_workers > 1 and sys.platform == "linux":
+            return ForkTeam(self.n_workers, self._operations)
+        return ThreadTeam(self.n_workers, self._operations)
 
     def close(self) -> None:
-        """End the threads."""
-        for queue in self._queues:
-            queue.put(None)
-        for thread in self._threads:
-            thread.join()
-        self._queues, self._threads = [], []
+        """End the workers; a later call starts them again."""
+        if self._team is not None:
+            self._team.close()
+            self._team = None
 
     def __enter__(self) -> Workers:
         return self
@@ -102,8 +89,3 @@ class Workers:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _serve(queue: SimpleQueue[_Job | None], worker: int) -> None:
-    while (job := queue.get()) is not None:
-        job.work(worker)

@@ -26,6 +26,21 @@ def test_shards_differ_by_one_at_most(n: int, shard_size: int, sizes: list[int])
     assert all(a.stop == b.start for a, b in pairwise(slices))
 
 
+def make_gradients(
+    network: Network, workers: Workers, *, shard_size: int, label_smoothing: float = 0.0, seed: int = 5
+) -> BatchGradients:
+    data = make_data()
+    return BatchGradients(
+        network,
+        workers,
+        data.train,
+        data.normalization,
+        shard_size=shard_size,
+        label_smoothing=label_smoothing,
+        seed=seed,
+    )
+
+
 def network_without_dropout(dtype: type = np.float64) -> Network:
     config = make_config("network[6].dropout.drop_probability=0")
     return build_network(config, (1, 8, 7), 4, np.random.default_rng(3), dtype)
@@ -42,8 +57,8 @@ def test_shards_add_up_to_the_gradient_of_the_whole_batch(shard_size: int) -> No
     reference.backward(grad_logits)
 
     with Workers(2) as workers:
-        gradients = BatchGradients(network, workers, shard_size=shard_size, label_smoothing=0.1, seed=0)
-        result = gradients.compute(data.train, data.normalization, indices, step=0)
+        gradients = make_gradients(network, workers, shard_size=shard_size, label_smoothing=0.1)
+        result = gradients.compute(indices, step=0)
 
     assert 100 / shard_size > SHARDS_IN_FLIGHT or shard_size > 1  # one case needs more than one block
     assert result.loss == pytest.approx(loss, rel=1e-12)
@@ -53,31 +68,26 @@ def test_shards_add_up_to_the_gradient_of_the_whole_batch(shard_size: int) -> No
 
 
 def test_gradients_are_the_same_bits_for_every_number_of_threads() -> None:
-    data = make_data()
     indices = np.arange(100)
     seen = set()
     for n_threads in (1, 2, 3, 4):
         config = make_config()
         network = build_network(config, (1, 8, 7), 4, np.random.default_rng(3))
         with Workers(n_threads) as workers:
-            gradients = BatchGradients(network, workers, shard_size=4, label_smoothing=0.0, seed=5)
+            gradients = make_gradients(network, workers, shard_size=4)
             for step in range(3):
-                gradients.compute(data.train, data.normalization, indices, step)
+                gradients.compute(indices, step)
         seen.add(b"".join(p.grad.tobytes() for p in network.parameters.values()))
     assert len(seen) == 1
 
 
 def test_dropout_draws_anew_for_every_step_and_shard() -> None:
-    data = make_data()
     same_image = np.zeros(20, dtype=np.int64)
     network = build_network(make_config(), (1, 8, 7), 4, np.random.default_rng(3))
     with Workers(1) as workers:
-        gradients = BatchGradients(network, workers, shard_size=20, label_smoothing=0.0, seed=5)
-        losses = [
-            gradients.compute(data.train, data.normalization, same_image, step).loss for step in (0, 1, 0)
-        ]
-        other = BatchGradients(network, workers, shard_size=20, label_smoothing=0.0, seed=6)
-        other_seed = other.compute(data.train, data.normalization, same_image, 0).loss
+        gradients = make_gradients(network, workers, shard_size=20)
+        losses = [gradients.compute(same_image, step).loss for step in (0, 1, 0)]
+        other_seed = make_gradients(network, workers, shard_size=20, seed=6).compute(same_image, 0).loss
     assert losses[0] == losses[2]
     assert losses[0] != losses[1]
     assert losses[0] != other_seed
