@@ -50,10 +50,8 @@ def _item(items: list[Any], index: int) -> Any:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {_braced(entry)}" for key, entry in value.items())
-    return value if isinstance(value, str) else written(value)
-
-
-def _braced(value: Any) -> str:
-    return f"{{{_shown(value)}}}" if isinstance(value, Mapping) else _shown(value)
+    if not isinstance(value, Mapping):
+        return value if isinstance(value, str) else written(value)
+    text = ", ".join(f"{key}: {_shown(entry)}" for key, entry in value.items())
+    is_choice = all(isinstance(entry, Mapping) for entry in value.values())
+    return text if is_choice else f"{{{text}}}"

@@ -18,7 +18,7 @@ import yaml
 
 from cnncli.config.faults import Faults, Place, UnreadableError, join, one_line
 
-MAX_NODES = 2_000
+MAX_NODES = 10_000
 MAX_DEPTH = 20
 MAX_DIGITS = 30
 
@@ -28,6 +28,12 @@ INTEGER = re.compile(rf"[-+]?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})")
 FLOAT = re.compile(
     r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+)|\.[0-9]+(?:[eE][-+]?[0-9]+)?)"
 )
+# what most often lies behind a message of PyYAML
+MENDS = {
+    "mapping values are not allowed": "check the indent, and that a space follows every colon",
+    "cannot start any token": "a text that starts with it needs quotes",
+    "could not find expected ':'": "check that a colon and a space follow every key",
+}
 
 Scalar: TypeAlias = "bool | int | float | str | None"
 Value: TypeAlias = "Scalar | tuple[Node, ...] | Mapping[str, Node]"
@@ -107,7 +113,7 @@ class _Reader:
         self._next()  # the start of the stream
         event = self._next()
         if isinstance(event, yaml.StreamEndEvent):
-            return Node(replace(self._place, line=0), None, "nothing")
+            return Node(_at(self._place, yaml.Mark("", 0, 0, 0, None, 0)), None, "nothing")
         node = self._node(self._next(), key_path, 0)
         self._next()  # the end of the document
         event = self._next()
@@ -171,6 +177,8 @@ class _Reader:
                 self._at(event), "expected a name as key, not a list, a mapping or an alias"
             )
         self._refuse_tag(event)
+        if event.anchor is not None:
+            self._anchored[event.anchor] = (_scalar(event, self._at(event)), 1)
         return str(event.value)
 
     def _aliased(self, event: Any) -> Node:
@@ -237,11 +245,13 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str, source: Place) -> Unre
         if place.line:
             place = replace(place, column=tab + 1)
         return UnreadableError(place, "a tab, where YAML allows only spaces; indent with spaces")
-    message = f"not valid YAML: {error.problem or 'cannot be read'}"
+    problem = error.problem or "cannot be read"
+    message = f"not valid YAML: {problem}"
     if error.context:
         message += f" {error.context}"
         if error.context_mark is not None and not source.is_override:
             message += f" that starts on line {error.context_mark.line + 1}"
+    message += next((f"; {mend}" for part, mend in MENDS.items() if part in problem), "")
     return UnreadableError(place, one_line(message, 200))
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from cnncli.config.document import Node, resolve
+from cnncli.config.document import FLOAT, Node, resolve
 from cnncli.errors import OptionError
 from cnncli.nn.options import Option
 
 _NUMBER_LIKE = re.compile(r"[-+]?\.?[0-9]")
+_PLAIN_NUMBER = re.compile(rf"{FLOAT.pattern}|[-+]?[1-9][0-9]*")
 _NULL_WORDS = ("none", "nil", "nothing")
 
 
@@ -22,9 +23,11 @@ def value_hint(node: Node, check: Option[Any]) -> str:
     is_quoted = node.written != node.value
     if is_quoted and _accepts(check, resolve(node.value)):
         return "; write it without quotes"
-    if _NUMBER_LIKE.match(node.value) and not is_quoted:
-        return "; write a plain decimal number, such as 10 or 0.001"
-    return ""
+    if is_quoted or not _NUMBER_LIKE.match(node.value):
+        return ""
+    if _PLAIN_NUMBER.fullmatch(node.value):
+        return "; the number is too large"
+    return "; write a plain decimal number, such as 10 or 0.001"
 
 
 def _accepts(check: Option[Any], value: object) -> bool:

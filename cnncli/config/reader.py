@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cnncli.config.choices import Entry, registry_of
 from cnncli.config.document import Node
 from cnncli.config.faults import Faults, Place, join, one_line
 from cnncli.config.hints import value_hint
 from cnncli.config.paths import absolute_directory, dataset_name_or_path
-from cnncli.config.registries import registry_at
 from cnncli.config.schema import TOP_LEVEL, Choice, Config, DataConfig, LossConfig, Seed, TrainingConfig
 from cnncli.config.signatures import Field, fields_of
-from cnncli.config.suggestions import Chosen, unknown
+from cnncli.config.suggestions import Chosen, nearest, unknown
 from cnncli.errors import OptionError
 from cnncli.nn.optimizers import OPTIMIZERS
 from cnncli.nn.options import Option, option_of
@@ -23,11 +23,7 @@ from cnncli.nn.schedules import SCHEDULES
 T = TypeVar("T")
 
 DEFAULT_CHOICES = {"optimizer": "adam", "schedule": "constant"}
-EXAMPLES = {
-    "optimizer": "adam: {learning_rate: 0.001}",
-    "schedule": "cosine: {warmup: 0.1}",
-    "layer": "relu or dense: {out_features: 10}",
-}
+NETWORK_EXAMPLE = "[flatten, dense: {out_features: 10}]"
 
 
 def read_config(root: Node, base_directory: Path, faults: Faults) -> Config:
@@ -61,10 +57,10 @@ class _Reader:
             message = f"a configuration must be a mapping of keys to values, got {self._root.shown()}"
             self._faults.add(self._root.place, "", message)
             self._faults.raise_any()
-        entries = self._entries(self._root, "", TOP_LEVEL)
+        entries = self._entries(self._root, "", TOP_LEVEL) or {}
         seed = self._seed(entries.get("seed"))
         data = self._data(entries.get("data"))
-        network = self._network(entries.get("network"))
+        network = self._network(entries.get("network"), is_misspelt="network" in _meant(entries, TOP_LEVEL))
         optimizer = self._choice(entries.get("optimizer"), "optimizer", "optimizer")
         schedule = self._choice(entries.get("schedule"), "schedule", "schedule")
         loss = self._options(entries.get("loss"), LossConfig, "loss")
@@ -108,10 +104,11 @@ class _Reader:
             self._faults.add(place, f"data.{name}", f"expected {error.expected}, got {error.got}")
             return None
 
-    def _network(self, node: Node | None) -> tuple[Choice, ...]:
-        expected = f"expected a list of layers, such as {EXAMPLES['layer']}"
+    def _network(self, node: Node | None, is_misspelt: bool) -> tuple[Choice, ...]:
+        expected = f"expected a list of layers, such as {NETWORK_EXAMPLE}"
         if node is None:
-            self._faults.add(self._root.place, "network", f"{expected}, but the key is missing")
+            if not is_misspelt:
+                self._faults.add(self._root.place, "network", f"{expected}, but the key is missing")
             return ()
         self._places["network"] = node.place
         if not isinstance(node.value, tuple) or not node.value:
@@ -139,49 +136,11 @@ class _Reader:
             return self._named(DEFAULT_CHOICES[kind], None, path)
         assert node is not None
         self._places[path] = node.place
-        found = self._name_and_options(node, kind, path)
+        found = Entry(node, kind, path, self._chosen).name_and_options(self._faults)
         return None if found is None else self._named(*found, path)
 
-    def _name_and_options(self, node: Node, kind: str, path: str) -> tuple[str, Node] | None:
-        registry = _registry(path)
-        if isinstance(node.value, str):
-            if node.value in registry:
-                return node.value, Node(node.place)
-            self._faults.add(node.place, path, unknown(kind, node.value, registry))
-            return None
-        if not isinstance(node.value, Mapping) or not node.value:
-            self._faults.add(
-                node.place, path, f"expected one {kind}, such as {EXAMPLES[kind]}, got {node.shown()}"
-            )
-            return None
-        known = [name for name in node.value if name in registry]
-        if len(known) == 1:
-            self._report_strays(node.value, known[0], path)
-            return known[0], node.value[known[0]]
-        if len(node.value) == 1:
-            ((name, options),) = node.value.items()
-            self._faults.add(options.place, join(path, one_line(name, 40)), unknown(kind, name, registry))
-            return None
-        got = ", ".join(one_line(name, 40) for name in [*node.value][:6])
-        message = (
-            f"expected one {kind} with its options under it, such as {EXAMPLES[kind]}, got the keys {got}"
-        )
-        self._faults.add(node.place, path, message)
-        return None
-
-    def _report_strays(self, entries: Mapping[str, Node], name: str, path: str) -> None:
-        """Report keys beside a name: most often its options, not indented far enough."""
-        for key, node in entries.items():
-            if key in fields_of(_registry(path)[name]):
-                message = f"it belongs to {join(path, name)}; indent it further than {name}"
-                self._faults.add(node.place, join(path, key), message)
-            elif key != name:
-                self._faults.add(
-                    node.place, join(path, one_line(key, 40)), unknown("key", key, [name], self._chosen)
-                )
-
     def _named(self, name: str, node: Node | None, path: str) -> Choice | None:
-        cls = _registry(path)[name]
+        cls = registry_of(path)[name]
         path = join(path, name)
         options = self._options(node, cls, path)
         if len(options) < len(fields_of(cls)):
@@ -208,20 +167,23 @@ class _Reader:
             self._places[path] = place
         fields = fields_of(cls)
         entries = self._entries(node, path, fields)
-        options = {}
+        if entries is None:
+            return {}
+        options, meant = {}, _meant(entries, fields)
         for name, field in fields.items():
             n_faults = len(self._faults)
-            value = self._option(entries.get(name), field, join(path, name), place)
-            if len(self._faults) == n_faults:
-                options[name] = value
+            if name in entries:
+                value = self._option(entries[name], field, join(path, name))
+                if len(self._faults) == n_faults:
+                    options[name] = value
+            elif not field.is_required:
+                options[name] = field.default
+            elif name not in meant:
+                expected = field.check.expected if field.check else "a mapping"
+                self._faults.add(place, join(path, name), f"expected {expected}, but the key is missing")
         return options
 
-    def _option(self, node: Node | None, field: Field, path: str, section_place: Place) -> Any:
-        if node is None:
-            if field.is_required:
-                expected = field.check.expected if field.check else "a mapping"
-                self._faults.add(section_place, path, f"expected {expected}, but the key is missing")
-            return field.default
+    def _option(self, node: Node, field: Field, path: str) -> Any:
         if field.check is not None:
             return self._checked(node, field.check, path)
         assert field.section is not None
@@ -240,14 +202,14 @@ class _Reader:
             self._faults.add(node.place, path, f"expected {error.expected}, got {node.shown()}{hint}")
             return None
 
-    def _entries(self, node: Node | None, path: str, known: Collection[str]) -> Mapping[str, Node]:
-        """Return the entries of a mapping without the unknown ones, which are reported."""
+    def _entries(self, node: Node | None, path: str, known: Collection[str]) -> Mapping[str, Node] | None:
+        """Return the entries of a mapping, with the unknown ones reported; None for no mapping."""
         if node is None or node.value is None:
             return {}
         if not isinstance(node.value, Mapping):
             example = f" with keys such as {next(iter(known))}" if known else ""
             self._faults.add(node.place, path, f"expected a mapping{example}, got {node.shown()}")
-            return {}
+            return None
         for key, entry in node.value.items():
             if key not in known:
                 message = unknown("key", key, known, self._chosen, owner=path.rpartition(".")[2])
@@ -261,15 +223,14 @@ class _Reader:
             self._faults.add(self._places[path], path, message)
 
 
-def _registry(path: str) -> Mapping[str, type[Any]]:
-    registry = registry_at(path)
-    assert registry is not None
-    return registry
-
-
 def _chosen(root: Node, kind: str) -> str:
     """Look ahead for the optimizer or schedule, so that advice about keys can name it."""
     node = root.value.get(kind) if isinstance(root.value, Mapping) else None
     value = None if node is None else node.value
     names = [value] if isinstance(value, str) else list(value) if isinstance(value, Mapping) else []
-    return next((name for name in names if name in _registry(kind)), DEFAULT_CHOICES[kind])
+    return next((name for name in names if name in registry_of(kind)), DEFAULT_CHOICES[kind])
+
+
+def _meant(entries: Collection[str], known: Collection[str]) -> set[str | None]:
+    """Return the known keys that misspelt ones stand for: they need not be called missing too."""
+    return {nearest(key, known) for key in entries if key not in known}

@@ -96,7 +96,7 @@ class TrainingConfig:
 
     epochs: PositiveInt = 1
     batch_size: PositiveInt = 128
-    shard_size: PositiveInt = 32
+    shard_size: PositiveInt = 50
     threads: Annotated[int | None, optional(positive_int)] = None
     clip_norm: Annotated[float | None, optional(positive_float)] = None
     early_stopping: EarlyStopping | None = None

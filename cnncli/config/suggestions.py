@@ -57,15 +57,15 @@ def unknown(kind: str, name: str, known: Iterable[str], chosen: Chosen | None = 
     return f"{message}; {hint}" if hint else message
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the one of `known` that a misspelt name most likely means."""
+def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """Return the one of `known` that a misspelt name most likely means; `likeness` is from 0 to 1."""
     known = list(known)
     plain = _plain(name)
     if plain in known:
         return plain
     if OTHER_NAMES.get(plain) in known:
         return OTHER_NAMES[plain]
-    return next(iter(get_close_matches(plain, known, n=1)), None)
+    return next(iter(get_close_matches(plain, known, n=1, cutoff=likeness)), None)
 
 
 def _hint(name: str, known: Sequence[str], chosen: Chosen | None) -> str | None:
@@ -78,7 +78,8 @@ def _hint(name: str, known: Sequence[str], chosen: Chosen | None) -> str | None:
         return f"it belongs to {homes[name]}"
     if _plain(name) not in homes and same_place:
         return same_place
-    meant = nearest(name, homes)
+    # there are many names elsewhere: a weak likeness to one of them is chance
+    meant = nearest(name, homes, likeness=0.8)
     return f"did you mean {meant}? It belongs to {homes[meant]}" if meant else None
 
 

@@ -34,6 +34,8 @@ class Network:
     def __init__(self, layers: Sequence[Layer]) -> None:
         if not layers:
             raise ShapeError("Network: expected at least one layer, got none")
+        if len(set(map(id, layers))) < len(layers):
+            raise ShapeError("Network: the same layer stands in two places; each place needs one of its own")
         for index, (before, after) in enumerate(pairwise(layers)):
             if before.output_shape != after.input_shape:
                 raise ShapeError(

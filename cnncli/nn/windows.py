@@ -247,6 +247,10 @@ def col2im(
     ndarray of shape (C, H, W, N)
     """
     cols = np.asarray(cols)
+    if len(shape) != 4:
+        raise ShapeError(f"col2im: expected the shape (C, H, W, N) of the images, got {tuple(shape)}")
+    if out is not None and out.shape != tuple(shape):
+        raise ShapeError(f"col2im: expected out to have the shape {tuple(shape)}, got {out.shape}")
     C, H, W, N = shape
     windows = windows_over((H, W), kernel_size, stride, padding)
     (KH, KW), (OH, OW) = windows.kernel_size, windows.output_size

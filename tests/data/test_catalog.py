@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
-from made_files import MNIST_DIRECTORY
 
 from cnncli.data import CATALOG, Part, unknown_dataset
 from cnncli.data.catalog import KnownDataset, file_names, identify
 from cnncli.data.source import KINDS, PARTS
+from tests.data.made_files import MNIST_DIRECTORY
 
 
 @pytest.mark.parametrize("known", CATALOG.values(), ids=CATALOG)

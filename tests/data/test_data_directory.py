@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_files import MNIST_DIRECTORY, USUAL_NAMES, idx_bytes, small_arrays, write_idx_directory
 
 from cnncli.data import load_dataset, load_split
 from cnncli.errors import DataError
+from tests.data.made_files import MNIST_DIRECTORY, USUAL_NAMES, idx_bytes, small_arrays, write_idx_directory
 
 NAMES = list(USUAL_NAMES.values())
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_files import MNIST_DIRECTORY, small_arrays, write_idx_directory, write_npz
 
 from cnncli.data import Split, describe_dataset, load_dataset, load_split, split_validation
 from cnncli.errors import DataError, LabelError, ShapeError
+from tests.data.made_files import MNIST_DIRECTORY, small_arrays, write_idx_directory, write_npz
 
 
 def write(form: str, directory: Path, arrays: dict[str, Any]) -> str:

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from made_files import MNIST_DIRECTORY, idx_bytes
 from numpy.typing import NDArray
 
 from cnncli.data import parse_idx, read_idx, read_idx_header
 from cnncli.errors import DataError
+from tests.data.made_files import MNIST_DIRECTORY, idx_bytes
 
 ANY_ARRAY = hnp.arrays(
     dtype=st.sampled_from(["u1", "i1", "i2", "i4", "f4", "f8"]),

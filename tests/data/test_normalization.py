@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from made_files import MNIST_DIRECTORY
 from numpy.typing import NDArray
 
 from cnncli.data import Normalization, load_split
 from cnncli.errors import DataError, ShapeError
+from tests.data.made_files import MNIST_DIRECTORY
 
 SHAPES = hnp.array_shapes(min_dims=4, max_dims=4, max_side=6)
 SIXTEENTHS = st.integers(-800, 800).map(lambda n: n / 16)

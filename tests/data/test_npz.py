@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_files import npy_bytes, small_arrays, write_npz, write_npz_entries
 from numpy.typing import NDArray
 
 from cnncli.data import load_dataset, load_split
 from cnncli.errors import DataError
+from tests.data.made_files import npy_bytes, small_arrays, write_npz, write_npz_entries
 
 
 @pytest.fixture

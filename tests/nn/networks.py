@@ -95,8 +95,14 @@ def stacks(draw: st.DrawFn) -> list[LayerSpec]:
         st.booleans(),
     )
     tiles = st.sampled_from([1, 2, 2, 3, (2, 3), (3, 1)])
-    pool = st.builds(lambda k: ("max_pool2d", {"kernel_size": k}), tiles) | st.just(
-        ("max_pool2d", {"kernel_size": 3, "stride": 2, "padding": 1})
+    pool = st.builds(lambda k: ("max_pool2d", {"kernel_size": k}), tiles) | st.sampled_from(
+        [
+            ("max_pool2d", {"kernel_size": 3, "stride": 2, "padding": 1}),
+            ("max_pool2d", {"kernel_size": 3, "stride": (2, 1)}),
+            ("max_pool2d", {"kernel_size": 2, "stride": 3}),
+            ("max_pool2d", {"kernel_size": 2, "padding": 1}),
+            ("max_pool2d", {"kernel_size": 3, "padding": "same"}),
+        ]
     )
     block = st.permutations(
         [draw(convolution), draw(pool), RELU, draw(st.sampled_from([RELU, dropout(0.5)]))]

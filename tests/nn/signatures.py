@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +21,10 @@ STRANGE_VALUES: tuple[Any, ...] = (
 
 def options_of(cls: type) -> dict[str, Option[Any]]:
     """Give the check of every option: keyword-only arguments but for `rng` and `dtype`."""
-    hints = get_type_hints(cls.__init__, include_extras=True)  # type: ignore[misc]
     options = {}
-    for name, parameter in inspect.signature(cls).parameters.items():
+    for name, parameter in inspect.signature(cls, eval_str=True).parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY and name not in ("rng", "dtype"):
-            check = option_of(hints[name])
+            check = option_of(parameter.annotation)
             assert check is not None, f"{cls.__name__}: {name} has no check"
             options[name] = check
     return options

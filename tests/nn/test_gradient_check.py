@@ -48,6 +48,13 @@ class _ExchangedSides(Conv2D):
         return grad_input
 
 
+class _ExchangedUpstream(Conv2D):
+    """Takes the gradient of its square output with rows and columns exchanged: right if that is all ones."""
+
+    def backward(self, grad_output: Any) -> Any:
+        return super().backward(grad_output.swapaxes(1, 2).copy())
+
+
 class _NoInputGradient(Dense):
     def backward(self, grad_output: Any) -> Any:
         return 0 * super().backward(grad_output)
@@ -85,6 +92,12 @@ def test_exchanged_sides_are_found() -> None:
     found = errors(layer, images(2, 5, 4, 3))
     assert found["weight"] > 0.01
     assert max(found["input"], found["bias"]) < TOLERANCE
+
+
+def test_what_ones_upstream_would_hide_is_found() -> None:
+    layer = _ExchangedUpstream((2, 5, 4), out_channels=3, kernel_size=(3, 2), dtype=np.float64)
+    found = errors(layer, images(2, 5, 4, 3))
+    assert min(found["input"], found["weight"]) > 0.01
 
 
 @pytest.mark.parametrize(

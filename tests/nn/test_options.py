@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,9 +104,11 @@ def test_annotations_carry_their_check() -> None:
         *, width: options.PositiveInt, stride: options.OptionalPair = None, bias: bool = True
     ) -> None: ...
 
-    hints = get_type_hints(constructor, include_extras=True)
-    assert option_of(hints["width"]) is options.positive_int
-    stride, bias = option_of(hints["stride"]), option_of(hints["bias"])
+    width, stride, bias = (
+        option_of(parameter.annotation)
+        for parameter in inspect.signature(constructor, eval_str=True).parameters.values()
+    )
+    assert width is options.positive_int
     assert stride is not None
     assert stride.expected == options.positive_pair.expected + ", or null"
     assert bias is options.boolean

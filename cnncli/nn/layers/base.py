@@ -105,6 +105,8 @@ class Layer(ABC):
 
     def check_input(self, x: FloatArray) -> None:
         """Raise `ShapeError` unless `x` has the shape and dtype that this layer takes."""
+        if not isinstance(x, np.ndarray):
+            raise ShapeError(f"{self}: expected a NumPy array, got {type(x).__name__}")
         if x.ndim != len(self.input_shape) + 1 or x.shape[:-1] != self.input_shape:
             raise ShapeError(
                 f"{self}: expected an input of shape {_with_batch(self.input_shape)}, got {x.shape}"

@@ -13,7 +13,7 @@ from cnncli.nn.windows import Windows, im2col
 
 # The matrix of one block. The product reads it right after it was written, so it should still be in
 # the second-level cache.
-BLOCK_BYTES = 512 * 1024
+BLOCK_BYTES = 1024 * 1024
 # Up to this size the matrices of all blocks are kept for backward; beyond, laying them out again is
 # cheaper than fetching them from memory.
 KEPT_BYTES = 4 * 1024 * 1024

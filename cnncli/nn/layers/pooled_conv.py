@@ -24,7 +24,8 @@ class PooledConv2D(Layer):
     pool does not look.
 
     The bias is added after the maximum, where there are PH*PW times fewer numbers: rounding keeps
-    the order of numbers, so the result is the same to the last bit.
+    the order of numbers, so the values are the same to the last bit. (Two outputs that only the rounding
+    of the bias would make equal are no tie here: the larger one gets the gradient.)
 
     Parameters
     ----------

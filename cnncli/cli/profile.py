@@ -1,0 +1,177 @@
+"""``cnncli profile``: where the time of a training step goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from cnncli.cli import formats
+from cnncli.cli.options import (
+    count_option,
+    json_option,
+    path_option,
+    set_option,
+    start_workers,
+    threads_option,
+)
+from cnncli.cli.profile_advice import advice
+from cnncli.cli.streams import Stream, results, write_json
+from cnncli.cli.tables import Column, labelled, table
+from cnncli.config import load_config
+from cnncli.data import describe_dataset
+from cnncli.training.profile import profile_step
+from cnncli.training.profile_report import LayerProfile, PassProfile, Profile
+
+LABEL_WIDTH = 9
+MAX_REPEAT = 10_000
+
+COLUMNS = (
+    Column("pass", "<"),
+    Column("ms"),
+    Column("share"),
+    Column("GFLOP/s"),
+    Column("moved"),
+    Column("bound by", "<"),
+)
+
+
+@click.command("profile")
+@path_option("--config", "config_path", metavar="FILE", summary="Configuration of the network.")
+@set_option()
+@threads_option()
+@count_option("--batch-size", summary="Images of a step, instead of the configuration's training.batch_size.")
+@count_option("--repeat", summary="Runs that each time is the median of; 20 by default.", at_most=MAX_REPEAT)
+@json_option()
+@click.pass_context
+def profile_network(
+    ctx: click.Context,
+    config_path: Path | None,
+    overrides: tuple[str, ...],
+    threads: int | None,
+    batch_size: int | None,
+    repeat: int | None,
+    as_json: bool,
+) -> None:
+    """Show where the time of a training step goes.
+
+    Layers are timed one by one, for one shard of the batch on one thread; then the whole step on
+    all threads. The images are random, so no data is needed. Layers that are computed together
+    stand in one row, with their places in the configuration.
+
+    \b
+    ms          milliseconds, the median of many runs
+    share       of the time of the shard
+    GFLOP/s     billions of multiplications and additions per second
+    moved       bytes read and written: an estimate, from the sizes of the arrays
+    bound by    what takes most of the time, compared with a large matrix product,
+                a copy and a small call on this machine:
+                compute  its multiply-adds
+                memory   reading and writing its arrays
+                calls    NumPy itself; the arrays are too small to matter
+    """
+    if config_path is None:
+        raise click.UsageError("give --config FILE", ctx)
+    config = load_config(config_path, overrides)
+    data = describe_dataset(config.data.dataset, config.data.directory)
+    with start_workers(threads, config) as workers:
+        profile = profile_step(
+            config,
+            data.image_shape,
+            data.class_count,
+            workers,
+            batch_size=min(batch_size or config.training.batch_size, data.train_size),
+            repeat=repeat or 20,
+        )
+    if as_json:
+        write_json({**profile.to_dict(), "advice": advice(profile)})
+    else:
+        write_profile(str(config_path), config.optimizer.name, profile, results())
+
+
+def write_profile(title: str, optimizer: str, profile: Profile, stream: Stream) -> None:
+    """Write the table of the layers, the step below it, and a sentence on what to try."""
+    shard = formats.counted(profile.shard_size, "image")
+    stream.write(stream.bold(title) + stream.dim(f"  a shard of {shard} on one thread, {profile.dtype}"))
+    stream.write()
+    heads, *rows, total = table((_layer_column(profile), *COLUMNS), list(_rows(profile)))
+    stream.write(stream.bold(heads))
+    for row in rows:
+        stream.write(row)
+    stream.write(stream.bold(total))
+    stream.write()
+    for label, text in _summary(optimizer, profile):
+        first, *rest = labelled(label, text, label_width=LABEL_WIDTH, width=stream.width)
+        stream.write(stream.dim(first[:LABEL_WIDTH]) + first[LABEL_WIDTH:])
+        for line in rest:
+            stream.write(line)
+
+
+def _layer_column(profile: Profile) -> Column:
+    return Column(f"{'#':>{_index_width(profile)}} layer", "<")
+
+
+def _rows(profile: Profile) -> Iterator[list[str]]:
+    indent = " " * _index_width(profile)
+    yield [f"{indent} input", *_timed(profile.input_seconds, profile)]
+    for layer in profile.layers:
+        label = f"{_indices(layer):>{len(indent)}} {layer.name}"
+        for name, one in layer.passes.items():
+            yield [label, *_pass_cells(name, one, profile)]
+            label = ""
+    yield [f"{indent} loss", *_timed(profile.loss_seconds, profile)]
+    yield [f"{indent} shard", *_timed(profile.shard_seconds, profile)]
+
+
+def _timed(seconds: float, profile: Profile) -> list[str]:
+    return ["", f"{1e3 * seconds:.3f}", _share(seconds, profile), "", "", ""]
+
+
+def _pass_cells(name: str, one: PassProfile, profile: Profile) -> list[str]:
+    return [
+        name,
+        f"{1e3 * one.seconds:.3f}",
+        _share(one.seconds, profile),
+        f"{one.flops_per_second / 1e9:.1f}" if one.work.multiply_adds else "",
+        f"~{formats.size(one.work.bytes_moved)}" if one.work.bytes_moved else "",
+        one.bound,
+    ]
+
+
+def _share(seconds: float, profile: Profile) -> str:
+    return f"{100 * seconds / profile.shard_seconds:.1f} %"
+
+
+def _indices(layer: LayerProfile) -> str:
+    return "+".join(map(str, layer.indices))
+
+
+def _index_width(profile: Profile) -> int:
+    return max(len(_indices(layer)) for layer in profile.layers)
+
+
+def _summary(optimizer: str, profile: Profile) -> list[tuple[str, str]]:
+    rates, batch = profile.rates, formats.counted(profile.batch_size, "image")
+    shards = formats.counted(profile.n_shards, "shard")
+    threads = formats.counted(profile.n_threads, "thread")
+    return [
+        (
+            "optimizer",
+            f"{optimizer} over {formats.counted(profile.n_parameters, 'parameter')}: "
+            f"{1e3 * profile.optimizer_seconds:.2f} ms for each step, on one thread",
+        ),
+        (
+            "step",
+            f"{1e3 * profile.step_seconds:.2f} ms for {batch} in {shards} on {threads}: "
+            f"{profile.images_per_second:,.0f} images per second, "
+            f"{profile.speed_up:.2f} times as fast as all of the above on one thread",
+        ),
+        (
+            "machine",
+            f"one thread: matrix product {rates.flops_per_second / 1e9:.1f} GFLOP/s, "
+            f"copy {rates.bytes_per_second / 1e9:.1f} GB/s, "
+            f"smallest call {1e6 * rates.seconds_per_call:.2f} microseconds",
+        ),
+        ("advice", advice(profile)),
+    ]

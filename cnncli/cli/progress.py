@@ -1,0 +1,118 @@
+"""What a run tells while it trains: a bar that is drawn over, and one line for each epoch."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import NoReturn
+
+from tqdm import tqdm
+
+from cnncli.cli import formats
+from cnncli.cli.streams import Stream
+from cnncli.cli.tables import Column, head, row_of
+from cnncli.training import EpochReport, StepReport
+
+# a terminal writes ^C behind the bar; it must not run over into the next line
+SPARE_COLUMNS = 4
+
+VALIDATION_COLUMNS = (Column("val loss"), Column("val acc", width=9))
+
+
+class Progress:
+    """Writes to one stream: the heads once, then a row for each epoch; on a terminal also a bar.
+
+    A row of an epoch that is better than all before it ends in ``*`` behind its validation accuracy.
+    """
+
+    def __init__(self, stream: Stream, n_epochs: int, *, has_validation: bool) -> None:
+        self._stream = stream
+        self._n_epochs = n_epochs
+        self._has_validation = has_validation
+        self._columns = _columns(n_epochs, has_validation)
+        self._has_heads = False
+        self._bar: tqdm[NoReturn] | None = None
+
+    def step(self, report: StepReport) -> None:
+        """Move the bar, which is drawn some ten times a second at most."""
+        if not self._stream.can_redraw:
+            return
+        self._write_heads()
+        if self._bar is None:
+            self._bar = self._new_bar(report)
+        self._bar.ncols = self._stream.width - SPARE_COLUMNS
+        self._bar.set_description_str(_figures(report), refresh=False)
+        self._bar.update(report.step - self._bar.n)
+
+    def epoch(self, report: EpochReport, *, is_best: bool) -> None:
+        """Write the row of a finished epoch in the place of its bar."""
+        self.close()
+        self._write_heads()
+        self._stream.write(row_of(self._columns, self._cells(report, is_best)))
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._bar is not None and kind is KeyboardInterrupt:
+            self._bar.leave = True  # it shows how far the epoch had come
+        self.close()
+
+    def _write_heads(self) -> None:
+        if not self._has_heads:
+            self._stream.write(self._stream.bold(head(self._columns)))
+            self._has_heads = True
+
+    def _new_bar(self, report: StepReport) -> tqdm[NoReturn]:
+        epoch = f"{report.epoch}/{self._n_epochs}"
+        return tqdm(
+            desc=_figures(report),
+            total=report.steps_per_epoch,
+            file=self._stream.file,
+            ascii=not self._stream.has_unicode,
+            ncols=self._stream.width - SPARE_COLUMNS,
+            leave=False,
+            bar_format=f"{epoch:>5}  {{percentage:3.0f}} % |{{bar}}| {{desc}}  {{remaining}} left",
+        )
+
+    def _cells(self, report: EpochReport, is_best: bool) -> list[str]:
+        validation = []
+        if report.validation_loss is not None and report.validation_accuracy is not None:
+            accuracy = formats.percent(report.validation_accuracy)
+            validation = [formats.loss(report.validation_loss), accuracy + (" *" if is_best else "  ")]
+        return [
+            f"{report.epoch}/{self._n_epochs}",
+            formats.loss(report.train_loss),
+            formats.percent(report.train_accuracy),
+            *validation,
+            f"{report.learning_rate:.3g}",
+            formats.count(round(report.images_per_second)),
+            f"{report.seconds:.1f}",
+        ]
+
+
+def _columns(n_epochs: int, has_validation: bool) -> tuple[Column, ...]:
+    return (
+        Column("epoch", width=2 * len(str(n_epochs)) + 1),
+        Column("train loss"),
+        Column("train acc"),
+        *(VALIDATION_COLUMNS if has_validation else ()),
+        Column("rate", width=8),
+        Column("images/s", width=7),
+        Column("seconds"),
+    )
+
+
+def _figures(report: StepReport) -> str:
+    speed = formats.count(round(report.images_per_second))
+    return f"loss {formats.loss(report.mean_loss)}  {formats.percent(report.accuracy)}  {speed} images/s"

@@ -1,0 +1,122 @@
+"""One run from its plan to the figures on the test set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cnncli.cli import formats
+from cnncli.cli.download_progress import DownloadProgress
+from cnncli.cli.interrupts import deferred_interrupts
+from cnncli.cli.plan import Plan
+from cnncli.cli.progress import Progress
+from cnncli.cli.run_summary import write_summary
+from cnncli.cli.streams import Stream
+from cnncli.data import Dataset, Split, load_dataset
+from cnncli.training import (
+    Evaluation,
+    RunDirectory,
+    StepReport,
+    Trainer,
+    TrainingData,
+    Workers,
+    evaluate,
+    load_checkpoint,
+    run_epochs,
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished run and the figures of its best checkpoint on the test set."""
+
+    trainer: Trainer
+    run: RunDirectory
+    test: Evaluation
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, ready for JSON."""
+        return {
+            "run_dir": str(self.run.path),
+            "config": self.trainer.config.to_dict(),
+            "epochs": self.trainer.metrics,
+            "best_epoch": self.trainer.best_epoch,
+            "test": self.test.to_dict(),
+        }
+
+
+def carry_out(plan: Plan, workers: Workers, stream: Stream) -> Outcome:
+    """Train what is left of a run, telling `stream` of it, and evaluate its best checkpoint.
+
+    Raises
+    ------
+    CnncliError : any kind
+    KeyboardInterrupt : SIGINT or SIGTERM came; its message names the checkpoint to go on from
+    """
+    # what is wrong with the configuration shows before the data is read, let alone fetched
+    description = plan.describe_data()
+    plan.build_network(description)
+    with DownloadProgress(stream) as downloads:
+        dataset = load_dataset(plan.config.data.dataset, plan.config.data.directory, downloads)
+    trainer = _new_trainer(plan, dataset, workers)
+    with deferred_interrupts():
+        run = plan.claim()
+    with _naming_the_checkpoint(run, trainer):
+        write_summary(plan, description, trainer.network, workers.n_workers, run.path, stream)
+        with deferred_interrupts() as check_interrupts:
+            _record_changes(plan, trainer, run)
+            _train(trainer, run, stream, check_interrupts)
+        return Outcome(trainer, run, _evaluate_best(run, dataset.test, workers))
+
+
+def _new_trainer(plan: Plan, dataset: Dataset, workers: Workers) -> Trainer:
+    data = TrainingData.from_dataset(dataset, plan.config.data.validation_size, plan.config.seed)
+    trainer = Trainer(plan.config, data, workers)
+    if plan.checkpoint is not None:
+        trainer.restore(plan.checkpoint)
+    return trainer
+
+
+def _record_changes(plan: Plan, trainer: Trainer, run: RunDirectory) -> None:
+    """Write what is new since the run was left: further epochs, another place of the data."""
+    if plan.checkpoint is not None:
+        run.rebuild_metrics(plan.checkpoint)
+    if not plan.is_new and plan.config != plan.recorded and not trainer.is_finished:
+        run.record(trainer.checkpoint(), is_best=trainer.best_epoch == trainer.epoch)
+
+
+def _train(trainer: Trainer, run: RunDirectory, stream: Stream, check_interrupts: Callable[[], None]) -> None:
+    """Train the epochs that are left; an interrupt ends it after a step, or after an epoch is written."""
+    n_epochs, has_validation = trainer.config.training.epochs, trainer.data.validation is not None
+    with Progress(stream, n_epochs, has_validation=has_validation) as progress:
+
+        def after_step(report: StepReport) -> None:
+            progress.step(report)
+            check_interrupts()
+
+        for report in run_epochs(trainer, run, after_step):
+            progress.epoch(report, is_best=trainer.best_epoch == report.epoch)
+            check_interrupts()
+
+
+def _evaluate_best(run: RunDirectory, test: Split, workers: Workers) -> Evaluation:
+    best = load_checkpoint(run.best)
+    return evaluate(best.build_network(), test, best.normalization, workers)
+
+
+@contextmanager
+def _naming_the_checkpoint(run: RunDirectory, trainer: Trainer) -> Iterator[None]:
+    """Say in an interrupt what is left of the run and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if trainer.is_finished:
+            left = f"training is done, the best epoch is kept in {run.best}"
+            command = formats.command("cnncli", "eval", run.path)
+        else:
+            n_epochs = trainer.config.training.epochs
+            left = f"epoch {trainer.epoch} of {n_epochs} is kept in {run.last}"
+            command = formats.command("cnncli", "train", "--resume", run.path)
+        raise KeyboardInterrupt(f"interrupted: {left}\ngo on with: {command}") from None

@@ -1,0 +1,113 @@
+"""What the program says, case by case: the texts of golden/ are made from these."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
+
+import numpy as np
+
+from cnncli.cli.commands import COMMANDS
+from cnncli.cli.evaluation_report import write_evaluation
+from cnncli.cli.main import run
+from cnncli.cli.streams import Stream
+from cnncli.training import Evaluation
+from tests.cli.program import CONFIGS
+
+GOLDEN = Path(__file__).parent / "golden"
+
+BROKEN_CONFIG = """\
+sed: 1
+data: {dataset: fashion, validation_size: -1}
+network:
+  - conv2d: {out_channels: 8, kernal_size: 3}
+  - max_pool2d: {kernel_size: 0}
+  - dense: {out_features: 10}
+optimizer:
+  adam: {learning_rate: 1e-3, lr: 2}
+schedule: linear
+"""
+
+MISFIT_CONFIG = """\
+network:
+  - conv2d: {out_channels: 8, kernel_size: 3}
+  - dense: {out_features: 10}
+"""
+
+
+def _transcript(*commands: str) -> Callable[[], str]:
+    """Run commands in a directory with configurations, and write down what a user sees."""
+
+    def make() -> str:
+        with TemporaryDirectory() as directory, _working_in(Path(directory)):
+            return "\n".join(_seen(command) for command in commands)
+
+    return make
+
+
+@contextlib.contextmanager
+def _working_in(directory: Path) -> Iterator[None]:
+    for name in ("quickstart", "lenet"):
+        shutil.copy(CONFIGS / f"{name}.yaml", directory)
+    (directory / "broken.yaml").write_text(BROKEN_CONFIG)
+    (directory / "misfit.yaml").write_text(MISFIT_CONFIG)
+    (directory / "text.npz").write_text("no zip file")
+    before = Path.cwd()
+    os.chdir(directory)
+    try:
+        with mock.patch.dict(os.environ, {"COLUMNS": "80"}):
+            yield
+    finally:
+        os.chdir(before)
+
+
+def _seen(command: str) -> str:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run(command.split())
+    return f"$ cnncli {command}\n{out.getvalue()}{err.getvalue()}[exit code {code}]\n"
+
+
+def _made_up_evaluation() -> str:
+    matrix = np.diag([970, 1130, 1020, 1000, 970, 880, 940, 1010, 960, 990])
+    matrix[4, 9], matrix[9, 4], matrix[7, 2], matrix[5, 3], matrix[6, 0] = 12, 9, 18, 5, 1
+    n = int(matrix.sum())
+    file = io.StringIO()
+    evaluation = Evaluation(n, 0.0321, int(np.trace(matrix)) / n, matrix)
+    write_evaluation("test", evaluation, Stream(file))
+    return file.getvalue()
+
+
+CASES: Mapping[str, Callable[[], str]] = {
+    "help": _transcript("--help"),
+    "help_commands": _transcript(*(f"{name} --help" for name in COMMANDS)),
+    "inspect_shapes": _transcript(
+        "inspect-shapes --config quickstart.yaml",
+        "inspect-shapes --config lenet.yaml",
+        "inspect-shapes --config lenet.yaml --batch-size 32",
+    ),
+    "dry_run": _transcript("train --config quickstart.yaml --threads 2 --dry-run"),
+    "list": _transcript("list"),
+    "init": _transcript("init", "init", "init -"),
+    "evaluation": _made_up_evaluation,
+    "errors": _transcript(
+        "trian",
+        "train",
+        "train --confg quickstart.yaml",
+        "train --config quickstart.yaml --threads 0",
+        "train --config none.yaml",
+        "train --config broken.yaml",
+        "train --config misfit.yaml",
+        "train --config lenet.yaml --set training.epochs=yes --set network.0.conv2d.filters=3",
+        "train --resume runs/none",
+        "eval none.npz",
+        "eval text.npz",
+        "inspect-shapes",
+    ),
+}

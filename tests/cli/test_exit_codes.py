@@ -1,0 +1,238 @@
+"""Whatever a user can cause is one message on standard error and the right exit code."""
+
+from __future__ import annotations
+
+import errno
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+
+from cnncli.cli import main
+from cnncli.errors import CheckpointError, ConfigError, UsageError
+from tests.cli.program import Cnncli, environment, run_program
+
+BAD_YAML = "network: [relu\n"
+
+
+def test_a_run_from_the_shell_and_back(workspace: Path) -> None:
+    trained = run_program("train", "--config", "tiny.yaml", cwd=workspace)
+    assert (trained.returncode, trained.stdout.count("\n")) == (0, 1)
+    evaluated = run_program("eval", "runs/tiny", cwd=workspace)
+    assert evaluated.returncode == 0
+    assert evaluated.stdout.splitlines()[0] == trained.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        pytest.param(["train", "--config", "none.yaml"], 2, "none.yaml: no such file", id="B64-config"),
+        pytest.param(["train", "--config", "bad.yaml"], 2, "bad.yaml:2:", id="B64-yaml"),
+        pytest.param(
+            ["train", "--config", "tiny.yaml", "--set", "data.dataset=./none.npz"],
+            1,
+            "none.npz",
+            id="B64-data",
+        ),
+        pytest.param(["eval", "text.npz"], 1, "not a cnncli checkpoint: text.npz", id="B64-checkpoint"),
+        pytest.param(["eval", "none.npz"], 1, "none.npz", id="no-checkpoint"),
+        pytest.param(["eval", "."], 1, "holds no run", id="no-run"),
+        pytest.param(
+            ["train", "--config", "tiny.yaml", "--set", "optimizer.adam.learning_rate=1e30"],
+            1,
+            "epoch 1, step 2",
+            id="B64-nan",
+        ),
+        pytest.param(["train"], 2, "give --config FILE", id="nothing-to-train"),
+        pytest.param(["inspect-shapes"], 2, "--config FILE and --checkpoint FILE", id="nothing-to-inspect"),
+        pytest.param(
+            ["inspect-shapes", "--config", "tiny.yaml", "--checkpoint", "x"],
+            2,
+            "--config FILE and --checkpoint FILE",
+            id="two-to-inspect",
+        ),
+        pytest.param(
+            ["inspect-shapes", "--checkpoint", "x", "--set", "a=b"],
+            2,
+            "--set goes with",
+            id="set-without-config",
+        ),
+        pytest.param(["trian"], 2, "did you mean train?", id="command"),
+        pytest.param(["train", "--confg", "x"], 2, "did you mean --config?", id="option"),
+        pytest.param(["train", "--config"], 2, "--config", id="option-without-value"),
+        pytest.param(["list", "conv2d"], 2, "conv2d", id="extra-argument"),
+        pytest.param(["eval"], 2, "CHECKPOINT", id="missing-argument"),
+        pytest.param(["eval", "x", "--split", "all"], 2, "--split: 'all'", id="choice"),
+        *(
+            pytest.param(
+                ["train", "--config", "tiny.yaml", "--threads", value],
+                2,
+                f"--threads: expected an integer from 1 to 1024, got {value}",
+                id=f"threads-{value}",
+            )
+            for value in ("0", "-1", "1025", "two", "1.5", "\N{SUPERSCRIPT TWO}")
+        ),
+        pytest.param(
+            ["train", "--config", "tiny.yaml", "--set", "training.threads=5000"],
+            2,
+            "training.threads: expected at most 1024, got 5000",
+            id="configured-threads",
+        ),
+        pytest.param(
+            ["train", "--resume", "x", "--run-dir", "y"], 2, "are for new runs", id="resume-elsewhere"
+        ),
+    ],
+)
+def test_failures(workspace: Path, cnncli: Cnncli, arguments: list[str], code: int, message: str) -> None:
+    (workspace / "bad.yaml").write_text(BAD_YAML)
+    (workspace / "text.npz").write_text("this is no zip file")
+    result = cnncli(*arguments)
+    assert (result.code, result.out) == (code, "")
+    assert message in result.err
+    errors = [line for line in result.err.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert "Traceback" not in result.err
+    assert "Warning" not in result.err
+
+
+@pytest.mark.parametrize("value", ["0", "1.5", "x"])
+def test_batch_size_is_refused(workspace: Path, cnncli: Cnncli, value: str) -> None:
+    result = cnncli("inspect-shapes", "--config", "tiny.yaml", "--batch-size", value)
+    assert result.code == 2
+    assert f"--batch-size: expected an integer of at least 1, got {value}" in result.err
+
+
+def test_every_fault_of_a_configuration_has_a_line(workspace: Path, cnncli: Cnncli) -> None:
+    result = cnncli("train", "--config", "tiny.yaml", "--set", "seed=x", "--set", "training.epocs=3")
+    assert result.code == 2
+    first, second = result.err.splitlines()
+    assert first.startswith("error: --set seed=x: ")
+    assert second.startswith("error: --set training.epocs=3: ")
+
+
+def test_a_network_that_does_not_fit_is_located(workspace: Path, cnncli: Cnncli) -> None:
+    result = cnncli("train", "--config", "tiny.yaml", "--set", "network[5].dense.out_features=2")
+    assert result.code == 2
+    assert "network[5].dense.out_features: expected the last layer to give (3,)" in result.err
+    assert not (workspace / "runs").exists()
+
+
+def test_a_fault_of_the_network_comes_before_the_data_is_looked_for(workspace: Path, cnncli: Cnncli) -> None:
+    result = cnncli(
+        "train", "--config", "tiny.yaml", "--set", "data.dataset=mnist", "--set", "data.directory=none"
+    )
+    assert result.code == 2
+    assert "(10,)" in result.err
+
+
+def test_a_validation_set_as_large_as_the_training_set_is_a_fault_of_the_configuration(
+    workspace: Path, cnncli: Cnncli
+) -> None:
+    result = cnncli("train", "--config", "tiny.yaml", "--set", "data.validation_size=300")
+    assert result.code == 2
+    assert "data.validation_size: expected at most 299" in result.err
+
+
+def test_no_command_is_a_usage_error_that_helps(cnncli: Cnncli) -> None:
+    result = cnncli()
+    assert (result.code, result.out) == (2, "")
+    assert "inspect-shapes" in result.err
+
+
+def test_help_and_version_are_results(cnncli: Cnncli) -> None:
+    for arguments in (["--help"], ["-h"], ["train", "-h"], ["--version"]):
+        result = cnncli(*arguments)
+        assert (result.code, result.err) == (0, "")
+        assert "cnncli" in result.out
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (ConfigError("one\ntwo"), 2, "error: one\nerror: two\n"),
+        (UsageError("no"), 2, "error: no\n"),
+        (CheckpointError("differs:\n  a\n  b"), 1, "error: differs:\n  a\n  b\n"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "runs/x"),
+            1,
+            "error: runs/x: No space left on device\n",
+        ),
+        (OSError("plain"), 1, "error: plain\n"),
+        (MemoryError(), 1, "error: out of memory; lower training.batch_size"),
+        (np.exceptions.AxisError("a defect"), None, ""),
+        (BrokenPipeError(), 141, ""),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (KeyboardInterrupt("interrupted: at epoch 2"), 130, "interrupted: at epoch 2\n"),
+    ],
+    ids=repr,
+)
+def test_kinds_of_errors(
+    cnncli: Cnncli, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int | None, message: str
+) -> None:
+    def fail(ctx: click.Context) -> None:
+        raise error
+
+    monkeypatch.setattr(main.cli, "invoke", fail)
+    monkeypatch.setattr(main, "discard_streams", lambda: None)
+    if code is None:
+        # a defect of the program keeps its traceback
+        with pytest.raises(type(error)):
+            cnncli("list")
+        return
+    result = cnncli("list")
+    assert (result.code, result.out) == (code, "")
+    assert result.err.startswith(message)
+    assert bool(result.err) == bool(message)
+
+
+class NoReader(io.StringIO):
+    """A stream whose reader goes before what is buffered is written."""
+
+    def flush(self) -> None:
+        raise BrokenPipeError
+
+
+def test_a_reader_that_goes_before_the_last_flush(cnncli: Cnncli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main.cli, "invoke", lambda ctx: None)
+    monkeypatch.setattr(main, "discard_streams", lambda: None)
+    monkeypatch.setattr(sys, "stdout", NoReader())
+    assert cnncli("list").code == 141
+
+
+def test_numpys_out_of_memory_says_what_did_not_fit(cnncli: Cnncli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def allocate(ctx: click.Context) -> Any:
+        return np.empty((2**40, 2**10), dtype=np.float64)
+
+    monkeypatch.setattr(main.cli, "invoke", allocate)
+    result = cnncli("list")
+    assert result.code == 1
+    assert result.err.startswith("error: out of memory: Unable to allocate 8.00 PiB")
+
+
+def test_blas_is_held_to_one_thread_before_numpy_is_imported(tmp_path: Path) -> None:
+    script = (
+        "import os, sys\n"
+        "from cnncli.__main__ import BLAS_THREADS, main\n"
+        "assert 'numpy' not in sys.modules\n"
+        "class Watch:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'numpy':\n"
+        "            print([os.environ[variable] for variable in BLAS_THREADS], file=sys.stderr)\n"
+        "sys.meta_path.insert(0, Watch())\n"
+        "sys.argv = ['cnncli', 'list']\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=environment(OPENBLAS_NUM_THREADS="8"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "['1', '1', '1', '1', '1']\n")

@@ -1,0 +1,71 @@
+"""The help: complete, and cheap."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from cnncli.cli.commands import COMMANDS
+from cnncli.cli.main import cli
+from tests.cli.program import Cnncli, environment
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []])
+def test_the_help_of_the_program_imports_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from cnncli.__main__ import main\n"
+        f"sys.argv = ['cnncli', *{arguments}]\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        "    print(sorted({'numpy', 'yaml', 'tqdm'} & sys.modules.keys()), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def loaded(name: str) -> click.Command:
+    entry = COMMANDS[name]
+    command = getattr(import_module(f"cnncli.cli.{entry.module}"), entry.attribute)
+    assert isinstance(command, click.Command)
+    return command
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_in_the_help_is_the_first_of_the_command(name: str) -> None:
+    command = loaded(name)
+    assert command.name == name
+    assert (command.help or "").partition("\n\n")[0] == COMMANDS[name].summary
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_a_help(name: str) -> None:
+    for parameter in loaded(name).params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.name
+
+
+def test_every_command_is_in_the_help(cnncli: Cnncli) -> None:
+    text = cnncli("--help").out
+    for name, entry in COMMANDS.items():
+        assert f"  {name} " in text and entry.summary in text
+    assert cli.list_commands(click.Context(cli)) == list(COMMANDS)
+
+
+def test_help_fits_80_columns(cnncli: Cnncli) -> None:
+    for arguments in ([], *([name] for name in COMMANDS)):
+        text = cnncli(*arguments, "--help").out
+        assert max(map(len, text.splitlines())) <= 80

@@ -1,0 +1,115 @@
+"""``cnncli list`` and ``cnncli init``."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cnncli.config import fields_of, load_config, parse_config
+from cnncli.config.schema import SECTIONS, TOP_LEVEL
+from cnncli.nn import LAYERS, OPTIMIZERS, SCHEDULES
+from tests.cli.program import MNIST, Cnncli, run_program
+
+REGISTRIES: dict[str, dict[str, type[Any]]] = {
+    "network": LAYERS,
+    "optimizer": OPTIMIZERS,
+    "schedule": SCHEDULES,
+}
+
+
+def classes() -> list[tuple[str, str, type[Any]]]:
+    return [(section, name, cls) for section, known in REGISTRIES.items() for name, cls in known.items()]
+
+
+def test_everything_that_a_configuration_may_hold_is_listed(cnncli: Cnncli) -> None:
+    document = cnncli("list", "--json").json
+    assert list(document) == list(TOP_LEVEL)
+    text = cnncli("list").out
+    for section, name, cls in classes():
+        assert document[section][name]["options"].keys() == fields_of(cls).keys()
+        assert f"\n  {name} " in text
+    for section, cls in SECTIONS.items():
+        assert document[section]["options"].keys() == fields_of(cls).keys()
+        assert f"\n{section} " in text
+
+
+def test_what_is_listed_is_what_the_signatures_say(cnncli: Cnncli) -> None:
+    document = cnncli("list", "--json").json
+    conv2d = document["network"]["conv2d"]
+    assert conv2d["description"].startswith("Slide F kernels over images")
+    assert conv2d["options"]["out_channels"] == {"expected": "an integer of at least 1", "required": True}
+    assert conv2d["options"]["padding"]["default"] == 0
+    assert document["optimizer"]["adam"]["options"]["betas"]["default"] == [0.9, 0.999]
+    assert document["schedule"]["one_cycle"]["options"]["warmup"]["default"] == 0.3
+    patience = document["training"]["options"]["early_stopping"]["options"]["patience"]
+    assert patience == {"expected": "an integer of at least 1", "required": False, "default": 3}
+    assert document["seed"]["default"] == 0
+
+
+def test_the_defaults_are_those_of_the_constructors(cnncli: Cnncli) -> None:
+    document = cnncli("list", "--json").json
+    for section, name, cls in classes():
+        for option, listed in document[section][name]["options"].items():
+            default = inspect.signature(cls).parameters[option].default
+            plain = list(default) if isinstance(default, tuple) else default
+            assert listed.get("default", inspect.Parameter.empty) == plain
+
+
+def test_the_list_fits_80_columns(cnncli: Cnncli) -> None:
+    assert all(len(line) <= 80 for line in cnncli("list").out.splitlines())
+
+
+def test_the_starter_trains_as_it_is(tmp_path: Path) -> None:
+    """Its data is where a user's would be: in the cache directory."""
+    cache = tmp_path / "cache" / "cnncli" / "mnist"
+    cache.mkdir(parents=True)
+    for path in MNIST.glob("*.gz"):
+        (cache / path.name).symlink_to(path)
+    variables = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    written = run_program("init", "my.yaml", cwd=tmp_path, variables=variables)
+    assert (written.returncode, written.stdout) == (0, "")
+    assert written.stderr == "wrote my.yaml\nnext: cnncli train --config my.yaml\n"
+    # a thousand images and one epoch, for the time it takes
+    short = ("--set", "training.epochs=1", "--set", "data.validation_size=59000")
+    trained = run_program("train", "--config", "my.yaml", *short, cwd=tmp_path, variables=variables)
+    assert trained.returncode == 0, trained.stderr
+    assert (tmp_path / "runs" / "my" / "best.npz").exists()
+
+
+def test_the_starter_says_the_shapes_that_come_out(workspace: Path, cnncli: Cnncli) -> None:
+    cnncli("init")
+    layers = cnncli("inspect-shapes", "--config", "cnncli.yaml", "--json").json["layers"]
+    text = Path("cnncli.yaml").read_text()
+    lines = [line for line in text.splitlines() if line.startswith("  - ")]
+    assert len(lines) == len(layers)
+    for line, layer in zip(lines, layers, strict=True):
+        comment = line.partition("#")[2].strip()
+        if comment.startswith("("):
+            assert comment.startswith(str(tuple(layer["output_shape"])))
+
+
+def test_init_refuses_a_file_that_exists(workspace: Path, cnncli: Cnncli) -> None:
+    before = Path("tiny.yaml").read_text()
+    result = cnncli("init", "tiny.yaml")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "error: tiny.yaml: exists already; name another file\n"
+    assert Path("tiny.yaml").read_text() == before
+
+
+def test_init_to_standard_output(workspace: Path, cnncli: Cnncli) -> None:
+    cnncli("init")
+    result = cnncli("init", "-")
+    assert result.err == ""
+    assert result.out == Path("cnncli.yaml").read_text()
+    assert not Path("-").exists()
+    assert parse_config(result.out, "starter", ".") == load_config("cnncli.yaml")
+
+
+@pytest.mark.parametrize("path", ["none/my.yaml", "."])
+def test_init_where_nothing_can_be_written(workspace: Path, cnncli: Cnncli, path: str) -> None:
+    result = cnncli("init", path)
+    assert result.code in (1, 2)
+    assert result.err.startswith(f"error: {path}: ")

@@ -1,0 +1,158 @@
+"""Networks, optimizers and schedules from configurations, and the faults that only shapes show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cnncli.config import build_network, build_optimizer, build_schedule, load_config
+from cnncli.errors import ConfigError
+from cnncli.nn import Adam, Cosine, Network
+from tests.config.texts import NETWORK, read
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+
+def build(layers: list[str], input_shape: tuple[int, ...] = (1, 28, 28), class_count: int = 10) -> Network:
+    text = "network:\n" + "".join(f"  - {layer}\n" for layer in layers)
+    return build_network(read(text), input_shape, class_count, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("name", "n_parameters"),
+    [
+        ("quickstart", 215_194),
+        ("simple_convnet", 433_890),
+        ("lenet", 61_706),
+        ("keras_mnist", 34_826),
+        ("pytorch_mnist", 1_199_882),
+    ],
+)
+def test_five_configs(name: str, n_parameters: int) -> None:
+    config = load_config(CONFIGS / f"{name}.yaml")
+    network = build_network(config, (1, 28, 28), 10, np.random.default_rng(0))
+    assert sum(parameter.value.size for parameter in network.parameters.values()) == n_parameters
+    assert network.output_shape == (10,)
+    assert config.data.directory == CONFIGS.parent / "data" / "mnist"
+    assert config.optimizer.name in ("adam", "adamw")
+
+
+def test_there_are_no_other_configs() -> None:
+    assert len(list(CONFIGS.iterdir())) == 5
+
+
+def test_shapes_are_threaded_through_the_layers() -> None:
+    network = build(
+        [
+            "conv2d: {out_channels: 4, kernel_size: [3, 5], stride: 2}",
+            "max_pool2d: {kernel_size: 2}",
+            "flatten",
+            "dense: {out_features: 7}",
+        ],
+        input_shape=(3, 20, 31),
+        class_count=7,
+    )
+    assert [layer.output_shape for layer in network.layers] == [(4, 9, 14), (4, 4, 7), (112,), (7,)]
+
+
+def test_generator_and_type_reach_the_parameters() -> None:
+    config = read(NETWORK)
+    networks = [
+        build_network(config, (1, 4, 4), 10, np.random.default_rng(seed), np.float64) for seed in (1, 1, 2)
+    ]
+    first, same, other = (network.parameters["1/weight"].value for network in networks)
+    assert first.dtype == np.float64
+    np.testing.assert_array_equal(first, same)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        (
+            ["conv2d: {out_channels: 4, kernel_size: 3}", "dense: {out_features: 10}"],
+            "c.yaml:3: network[1].dense: expected an input shape (D,), got (4, 26, 26); "
+            "add a flatten layer before it",
+        ),
+        (
+            ["relu", "flatten", "relu", "conv2d: {out_channels: 4, kernel_size: 3}"],
+            "c.yaml:5: network[3].conv2d: expected an input shape (C, H, W), got (784,); "
+            "move it before network[1], which gives (784,)",
+        ),
+        (
+            ["max_pool2d: {kernel_size: [9, 12]}", "conv2d: {out_channels: 4, kernel_size: 3}"],
+            "c.yaml:3: network[1].conv2d.kernel_size: expected at most 3x2, "
+            "the height and width of the padded input, got 3x3; the layer's input is (1, 3, 2)",
+        ),
+        (
+            ["max_pool2d: {kernel_size: 2, padding: 2}"],
+            "c.yaml:2: network[0].max_pool2d.padding: expected at most half the kernel, 1x1 for 2x2, "
+            "got 2x2; the layer's input is (1, 28, 28)",
+        ),
+        (
+            ["relu", "conv2d: {out_channels: 4, kernel_size: 3}"],
+            "c.yaml:3: network[1].conv2d: expected the last layer to give (10,), "
+            "one number for each of the 10 classes, got (4, 26, 26); "
+            "add flatten and dense: {out_features: 10} after it",
+        ),
+        (
+            ["flatten", "dense: {out_features: 9}"],
+            "c.yaml:3: network[1].dense.out_features: expected the last layer to give (10,), "
+            "one number for each of the 10 classes, got (9,); set it to 10",
+        ),
+        (
+            ["flatten", "dense: {out_features: 9}", "relu"],
+            "c.yaml:4: network[2]: expected the last layer to give (10,), "
+            "one number for each of the 10 classes, got (9,); end with dense: {out_features: 10}",
+        ),
+        (
+            ["flatten"],
+            "c.yaml:1: network: expected a layer with parameters to train, such as dense, got none",
+        ),
+    ],
+)
+def test_fault_that_a_shape_shows(layers: list[str], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build(layers)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("out_features", [10**15, 10**18, 10**28])
+def test_layer_that_no_memory_holds(out_features: int) -> None:
+    # what NumPy says of it differs between versions and sizes
+    with pytest.raises(
+        ConfigError,
+        match=r"^c\.yaml:3: network\[1\]\.dense: does not fit in memory for an input of \(784,\): ",
+    ):
+        build(["flatten", f"dense: {{out_features: {out_features}}}"])
+
+
+def test_fault_is_located_in_the_override_that_caused_it() -> None:
+    config = read(NETWORK, ["network[1].dense.out_features=4"])
+    with pytest.raises(
+        ConfigError, match=r"^--set network\[1\]\.dense\.out_features=4: network\[1\]\.dense\.out_f"
+    ):
+        build_network(config, (1, 28, 28), 10)
+
+
+def test_more_outputs_than_classes_are_allowed() -> None:
+    assert build(["flatten", "dense: {out_features: 12}"]).output_shape == (12,)
+
+
+def test_optimizer_and_schedule() -> None:
+    config = read(
+        NETWORK
+        + "optimizer: {adam: {learning_rate: 0.5, betas: [0.7, 0.9]}}\nschedule: {cosine: {final: 0.1}}"
+    )
+    network = build_network(config, (1, 4, 4), 10)
+    optimizer = build_optimizer(config, network.parameters)
+    assert type(optimizer) is Adam
+    assert (optimizer.learning_rate, optimizer.betas, optimizer.epsilon) == (0.5, (0.7, 0.9), 1e-8)
+    assert optimizer.parameters.keys() == network.parameters.keys()
+    schedule = build_schedule(config, total_steps=40, steps_per_epoch=10)
+    assert type(schedule) is Cosine
+    assert (schedule.total_steps, schedule.steps_per_epoch, schedule.final) == (40, 10, 0.1)
+    # the learning rate of the optimizer is the peak
+    assert schedule.learning_rate(0) == 0.5
