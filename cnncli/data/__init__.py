@@ -15,6 +15,7 @@ from cnncli.data.dataset import (
     split_validation,
 )
 from cnncli.data.idx import IdxFile, parse_idx, read_idx, read_idx_header
+from cnncli.data.listener import DownloadListener, Transfer
 from cnncli.data.normalization import Normalization
 from cnncli.data.randomness import stream
 from cnncli.data.source import Part
@@ -23,12 +24,14 @@ __all__ = [
     "CATALOG",
     "Dataset",
     "DatasetDescription",
+    "DownloadListener",
     "IdxFile",
     "KnownDataset",
     "KnownFile",
     "Normalization",
     "Part",
     "Split",
+    "Transfer",
     "batch_slices",
     "cache_directory",
     "describe_dataset",

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnncli.data.arrays import as_images, as_labels, image_shape, label_count
-from cnncli.data.cache import cache_directory
+from cnncli.data.cache import CachedDirectory, cache_directory
 from cnncli.data.catalog import CATALOG, KnownDataset, unknown_dataset
 from cnncli.data.directory import IdxDirectory
+from cnncli.data.listener import DownloadListener
 from cnncli.data.npz import NpzFile
 from cnncli.data.randomness import VALIDATION_SPLIT, stream
 from cnncli.data.source import KINDS, PARTS, Part, Source
@@ -87,29 +88,35 @@ class DatasetDescription:
     train_size: int
 
 
-def load_dataset(dataset: str, directory: Path | None = None) -> Dataset:
+def load_dataset(
+    dataset: str, directory: Path | None = None, listener: DownloadListener | None = None
+) -> Dataset:
     """Load a data set.
 
     Parameters
     ----------
     dataset : ``mnist`` or ``fashion-mnist``, which are verified by their SHA-256; or the path of a
         directory of four IDX files, or of an .npz file with x_train, y_train, x_test and y_test
-    directory : where the files of a data set known by name are; None: the per-user cache directory
+    directory : where the files of a data set known by name are; None: the per-user cache directory,
+        and what is missing or damaged there is downloaded
+    listener : is told of a download; None tells no one
 
     Raises
     ------
-    DataError : anything is missing, damaged, or does not fit together
+    DataError : anything is missing, damaged, does not fit together, or cannot be downloaded
     """
-    source = _open_source(dataset, directory, PARTS)
+    source = _open_source(dataset, directory, PARTS, listener)
     train, test = _read_split(source, "train"), _read_split(source, "test")
     if dataset in CATALOG:
         return Dataset(dataset, train, test, CATALOG[dataset].class_count)
     return Dataset(Path(dataset).resolve().name, train, test, _class_count(train.labels, test.labels))
 
 
-def load_split(dataset: str, directory: Path | None, part: Part) -> Split:
+def load_split(
+    dataset: str, directory: Path | None, part: Part, listener: DownloadListener | None = None
+) -> Split:
     """Load only the training set or the test set of what `load_dataset` takes."""
-    return _read_split(_open_source(dataset, directory, [part]), part)
+    return _read_split(_open_source(dataset, directory, [part], listener), part)
 
 
 def describe_dataset(dataset: str, directory: Path | None = None) -> DatasetDescription:
@@ -122,7 +129,7 @@ def describe_dataset(dataset: str, directory: Path | None = None) -> DatasetDesc
     if dataset in CATALOG:
         known = CATALOG[dataset]
         return DatasetDescription(known.image_shape, known.class_count, known.train_size)
-    source = _open_source(dataset, directory, PARTS)
+    source = _open_source(dataset, directory, PARTS, None)
     shape = image_shape(source.header("train", "images"), source.where("train", "images"))
     train_labels, test_labels = (
         as_labels(source.read(part, "labels"), source.where(part, "labels")) for part in PARTS
@@ -157,10 +164,12 @@ def split_validation(train: Split, validation_size: int, seed: int) -> tuple[Spl
     return train.take(training), train.take(validation)
 
 
-def _open_source(dataset: str, directory: Path | None, parts: Sequence[Part]) -> Source:
+def _open_source(
+    dataset: str, directory: Path | None, parts: Sequence[Part], listener: DownloadListener | None
+) -> Source:
     """Open a data set whose content is verified by its hash, or else check that its arrays fit together."""
     if dataset in CATALOG:
-        return _open_known(CATALOG[dataset], directory, parts)
+        return _open_known(CATALOG[dataset], directory, parts, listener)
     source = _open_path(dataset, parts)
     if directory is not None:
         raise DataError(
@@ -171,10 +180,13 @@ def _open_source(dataset: str, directory: Path | None, parts: Sequence[Part]) ->
     return source
 
 
-def _open_known(known: KnownDataset, directory: Path | None, parts: Sequence[Part]) -> Source:
-    # A directory that the user named is only read; the cache is the program's own, so this is
-    # where files that are missing or damaged there can be fetched.
-    return IdxDirectory(cache_directory(known.name) if directory is None else directory, parts, known)
+def _open_known(
+    known: KnownDataset, directory: Path | None, parts: Sequence[Part], listener: DownloadListener | None
+) -> Source:
+    # a directory that the user named is only read, the cache is the program's own
+    if directory is not None:
+        return IdxDirectory(directory, parts, known)
+    return CachedDirectory(cache_directory(known.name), parts, known, listener)
 
 
 def _open_path(dataset: str, parts: Sequence[Part]) -> Source:

@@ -95,6 +95,7 @@ def _missing_files(directory: Path, missing: Sequence[tuple[Part, Kind]], known:
         names = ", ".join(f"{known.files[key].name}.gz" for key in missing)
         advice = (
             f"place {known.title}'s {names} from {known.mirrors[0]} there, compressed or not, "
+            f"have them fetched with cnncli download {known.name} --directory {directory}, "
             "or set data.directory to where they are"
         )
     return f"{directory}: {problem}: {looked_for}; {advice}"

@@ -1,0 +1,133 @@
+"""Loading a known data set from the cache, which fills and mends itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cnncli.data import describe_dataset, load_dataset, load_split
+from cnncli.errors import DataError
+from tests.download.conftest import Waits, with_mirrors
+from tests.download.server import LocalServer
+from tests.download.small_dataset import Heard, SmallDataset
+
+IMAGES = "train-images-idx3-ubyte"
+
+
+@pytest.fixture
+def served(
+    mnist: SmallDataset, server: LocalServer, waits: Waits, monkeypatch: pytest.MonkeyPatch
+) -> SmallDataset:
+    """Offer MNIST on the server, its only mirror."""
+    return with_mirrors(mnist, monkeypatch, mnist.serve(server))
+
+
+def pixels(small: SmallDataset, name: str) -> bytes:
+    return small.raw[name][16:]
+
+
+def test_an_empty_cache_is_filled_once(
+    served: SmallDataset, server: LocalServer, cache: Path, heard: Heard
+) -> None:
+    first = load_dataset("mnist", None, heard)
+    assert first.train.images.tobytes() == pixels(served, IMAGES)
+    assert first.test.labels.tolist() == [n % 10 for n in range(20)]
+    assert len(server.requests) == 4
+    assert [path.parent for path in heard.paths] == [cache] * 4
+    again = load_dataset("mnist")
+    assert len(server.requests) == 4
+    np.testing.assert_array_equal(again.train.images, first.train.images)
+
+
+def test_one_part_fetches_only_its_own_files(
+    served: SmallDataset, server: LocalServer, cache: Path, heard: Heard
+) -> None:
+    load_split("mnist", None, "test", heard)
+    assert server.requests == ["/t10k-images-idx3-ubyte.gz", "/t10k-labels-idx1-ubyte.gz"]
+
+
+def test_a_description_fetches_nothing(served: SmallDataset, server: LocalServer, cache: Path) -> None:
+    assert describe_dataset("mnist").train_size == 40
+    assert server.requests == [] and not cache.exists()
+
+
+@pytest.mark.parametrize("name", [IMAGES, f"{IMAGES}.gz", "train-images.idx3-ubyte.gz"])
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda mnist, fashion: mnist.gzipped(IMAGES)[:4000], "its compressed data ends early"),
+        (lambda mnist, fashion: b"", "this is an empty file"),
+        (lambda mnist, fashion: mnist.raw[IMAGES][:-1] + b"\x55", "it is damaged: the SHA-256"),
+        (lambda mnist, fashion: fashion.gzipped(IMAGES), "this is Fashion-MNIST's train-images file"),
+    ],
+    ids=["half", "empty", "flipped", "swapped"],
+)
+def test_a_damaged_file_is_named_for_what_it_is_and_fetched_again(
+    served: SmallDataset,
+    fashion: SmallDataset,
+    server: LocalServer,
+    cache: Path,
+    heard: Heard,
+    name: str,
+    damage: Callable[[SmallDataset, SmallDataset], bytes],
+    words: str,
+) -> None:
+    """B43."""
+    served.write(cache)
+    (cache / f"{IMAGES}.gz").unlink()
+    (cache / name).write_bytes(damage(served, fashion))
+    dataset = load_dataset("mnist", None, heard)
+    assert dataset.train.images.tobytes() == pixels(served, IMAGES)
+    assert server.requests == [f"/{IMAGES}.gz"]
+    assert heard.notices[0].startswith(f"{cache / name}: {words}")
+    assert sorted(path.name for path in cache.iterdir()) == sorted(f"{name}.gz" for name in served.names)
+
+
+def test_two_damaged_files_are_both_fetched_again(
+    served: SmallDataset, server: LocalServer, cache: Path
+) -> None:
+    served.write(cache)
+    for name in served.names[1:3]:
+        (cache / f"{name}.gz").write_bytes(b"<html>")
+    load_dataset("mnist")
+    assert server.requests == [f"/{name}.gz" for name in served.names[1:3]]
+
+
+def test_offline_the_cause_and_the_ways_out_are_said(
+    served: SmallDataset, server: LocalServer, cache: Path
+) -> None:
+    server.answers.clear()
+    with pytest.raises(DataError) as caught:
+        load_dataset("mnist")
+    message = str(caught.value)
+    assert message.startswith(f"{cache}: MNIST's {IMAGES} cannot be downloaded:")
+    assert f"{server.url}/{IMAGES}.gz: it answers 404 Not Found" in message
+    assert "by hand: put" in message and "offline: set data.directory" in message
+    assert not cache.exists()
+
+
+def test_files_placed_by_hand_are_taken(served: SmallDataset, server: LocalServer, cache: Path) -> None:
+    served.write(cache)
+    (cache / f"{IMAGES}.gz").rename(cache / "train-images.idx3-ubyte.gz")
+    assert len(load_dataset("mnist").train) == 40
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("state", ["missing", "damaged"])
+def test_a_directory_that_the_user_named_is_only_read(
+    served: SmallDataset, server: LocalServer, cache: Path, tmp_path: Path, state: str
+) -> None:
+    directory = served.write(tmp_path / "mine")
+    (directory / f"{IMAGES}.gz").unlink()
+    if state == "damaged":
+        (directory / IMAGES).write_bytes(b"<html>")
+    before = {path.name: path.read_bytes() for path in directory.iterdir()}
+    with pytest.raises(DataError) as caught:
+        load_dataset("mnist", directory)
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
+    assert server.requests == [] and not cache.exists()
+    if state == "missing":
+        assert f"cnncli download mnist --directory {directory}" in str(caught.value)
