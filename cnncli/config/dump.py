@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import yaml
 
-from cnncli.config.document import BOOLEAN, FLOAT, INTEGER, NULL
 from cnncli.config.schema import Config
 
 
@@ -16,7 +14,7 @@ class _Flow(dict[str, Any]):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes a text exactly where `cnncli.config.document` would not read it as text."""
+    """Writes lists of numbers on one line, and equal values as often as they stand."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -31,14 +29,8 @@ def _represent_list(dumper: yaml.SafeDumper, data: list[Any]) -> yaml.Node:
     return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=is_flow)
 
 
-_Dumper.yaml_implicit_resolvers = {}
 _Dumper.add_representer(_Flow, _represent_flow)
 _Dumper.add_representer(list, _represent_list)
-for _name, _pattern in (("null", NULL), ("bool", BOOLEAN), ("int", INTEGER), ("float", FLOAT)):
-    # PyYAML matches the start of a text only
-    _Dumper.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_name}", re.compile(rf"(?:{_pattern.pattern})\Z"), None
-    )
 
 
 def dump_config(config: Config) -> str:

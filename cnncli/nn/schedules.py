@@ -92,7 +92,10 @@ class Step(_AfterWarmup):
 
     def _factor(self, step: int) -> float:
         epoch = step // self.steps_per_epoch
-        return self.factor ** (epoch // self.every)
+        try:
+            return self.factor ** (epoch // self.every)
+        except OverflowError:  # a factor far above 1: the loss will tell
+            return math.inf
 
 
 class Cosine(_AfterWarmup):

@@ -15,8 +15,6 @@ MIB = 2**20
 SHOW_THREADS = (
     "import os; print([os.environ.get(name) for name in ('OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS')])"
 )
-    "import os; print(repr([os.environ.get(n) for n in ('OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS')]))"
-)
 
 
 def test_programs_take_turns() -> None:

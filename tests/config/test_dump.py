@@ -37,7 +37,7 @@ loss: {label_smoothing: 0.0}
 training:
   epochs: 1
   batch_size: 128
-  shard_size: 32
+  shard_size: 50
   threads: null
   clip_norm: null
   early_stopping: {patience: 2}
@@ -131,6 +131,11 @@ def test_the_five_configs_read_back_equal(path: Path, tmp_path: Path) -> None:
     resolved.write_text(dump_config(config), encoding="utf-8")
     assert load_config(resolved) == config
     assert not differences(config, load_config(resolved))
+
+
+def test_paths_are_written_as_they_are() -> None:
+    path = "/home/José 学/" + "a long name " * 20 + "end"
+    assert f"  directory: {path}\n" in dump_config(read(f"{NETWORK}data: {{directory: {path}}}\n"))
 
 
 def test_drawn_seed_is_in_the_dump() -> None:

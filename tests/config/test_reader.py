@@ -31,7 +31,7 @@ def test_defaults() -> None:
         "training": {
             "epochs": 1,
             "batch_size": 128,
-            "shard_size": 32,
+            "shard_size": 50,
             "threads": None,
             "clip_norm": None,
             "early_stopping": None,

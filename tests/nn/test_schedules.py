@@ -169,3 +169,9 @@ def test_impossible_lengths(arguments: tuple[Any, ...], option: str) -> None:
     for cls in SCHEDULES.values():
         with pytest.raises(OptionError, match=f"^{option}: expected"):
             cls(*arguments)
+
+
+def test_a_factor_that_overflows_gives_an_infinite_rate() -> None:
+    schedule = Step(1.0, 10, 1, factor=1e200)
+    assert schedule.learning_rate(1) == 1e200
+    assert schedule.learning_rate(2) == math.inf
