@@ -5,15 +5,31 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import sys
 from pathlib import Path
 
+# other programs that take a core now and then cost PyTorch's spinning threads the most
+BUSY = 0.5
 
-def machine_line() -> str:
+
+def load_average() -> float:
+    """Count the processes that wanted a core, on average over the last minute; say so if that is many."""
+    load = os.getloadavg()[0]
+    if load > BUSY:
+        print(
+            f"the machine is busy (load {load:.2f}): wait until it is quiet, "
+            "for such figures are wrong, and in favour of cnncli",
+            file=sys.stderr,
+        )
+    return load
+
+
+def machine_line(load: float) -> str:
     """Name processor, cores, and the versions of everything that computes."""
     return (
         f"{_processor()}, {_cores()} cores, {platform.system()}; "
         f"Python {platform.python_version()}, NumPy {_version('numpy')} with {_blas()}, "
-        f"PyTorch {_version('torch')}"
+        f"PyTorch {_version('torch')}; load before the start {load:.2f}"
     )
 
 

@@ -29,10 +29,10 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def present(
-    command: str, sections: Sequence[str], data: dict[str, Any], *, as_json: bool, write: bool
+    command: str, load: float, sections: Sequence[str], data: dict[str, Any], *, as_json: bool, write: bool
 ) -> None:
     """Print the results of a command, and put them into the README where that is asked for."""
-    machine = machine_line()
+    machine = machine_line(load)
     text = "\n\n".join([*sections, f"{machine}."])
     if as_json:
         print(json.dumps({"machine": machine, **data}, indent=2))

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.children import in_turn, run_module
 from benchmarks.command import command_parser
+from benchmarks.machine import load_average
 from benchmarks.results import duration, present, table
 
 COMMAND = "textbook"
@@ -52,6 +53,7 @@ def comparison(titles: Mapping[str, str], times: Mapping[str, Sequence[float]]) 
 
 def main() -> None:
     arguments: Any = command_parser(COMMAND, __doc__, rounds=5).parse_args()
+    load = load_average()
     options = (arguments.threads, arguments.seconds, arguments.rounds)
     layers, steps = measure("layers", LAYERS, *options), measure("step", STEP, *options)
     conditions = f"batch 100, {arguments.threads} threads, medians of {arguments.rounds} processes in turn"
@@ -63,7 +65,7 @@ def main() -> None:
         comparison(STEP, steps),
     ]
     data = {"seconds_for_layers": layers, "seconds_per_step": steps}
-    present(COMMAND, sections, data, as_json=arguments.as_json, write=arguments.write)
+    present(COMMAND, load, sections, data, as_json=arguments.as_json, write=arguments.write)
 
 
 if __name__ == "__main__":

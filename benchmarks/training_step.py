@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from benchmarks.children import in_turn, run_module
 from benchmarks.command import add_networks, command_parser
+from benchmarks.machine import load_average
 from benchmarks.networks import BATCH_SIZES
 from benchmarks.results import duration, present, ratio, table
 
@@ -119,6 +120,7 @@ def main() -> None:
     parser = command_parser(COMMAND, __doc__, rounds=5)
     add_networks(parser)
     arguments: Any = parser.parse_args()
+    load = load_average()
     options = (arguments.networks, arguments.threads, arguments.seconds, arguments.rounds)
     steps = measure("step", *options)
     evaluations = measure("evaluation", *options)
@@ -131,7 +133,7 @@ def main() -> None:
         evaluation_table(evaluations),
     ]
     data = {"seconds_per_step": steps, "seconds_per_evaluation": evaluations, "evaluated_images": TEST_IMAGES}
-    present(COMMAND, sections, data, as_json=arguments.as_json, write=arguments.write)
+    present(COMMAND, load, sections, data, as_json=arguments.as_json, write=arguments.write)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks.children import Child, in_turn, module_arguments, peak_bytes, run, run_module
 from benchmarks.command import add_networks, command_parser
+from benchmarks.machine import load_average
 from benchmarks.networks import BATCH_SIZES, CONFIGS
 from benchmarks.results import duration, mebibytes, present, ratio, table
 
@@ -217,6 +218,7 @@ def main() -> None:
     parser = command_parser(COMMAND, __doc__, rounds=3)
     add_networks(parser)
     arguments: Any = parser.parse_args()
+    load = load_average()
     rounds, threads, seconds = arguments.rounds, arguments.threads, arguments.seconds
     data: dict[str, Any] = {}
     sections = [
@@ -226,7 +228,7 @@ def main() -> None:
         start_section(rounds, data),
         threads_section(demanding(arguments.networks), rounds, seconds, data),
     ]
-    present(COMMAND, sections, data, as_json=arguments.as_json, write=arguments.write)
+    present(COMMAND, load, sections, data, as_json=arguments.as_json, write=arguments.write)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ after the other in a scratch directory with the repository's configurations in i
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import tempfile
@@ -47,6 +46,13 @@ def transcript(arguments: str, directory: Path) -> str:
     return f"```console\n$ cnncli {arguments}\n{finished.stdout.rstrip()}\n```\n"
 
 
+def with_transcript(text: str, key: str, body: str) -> str:
+    """Put a transcript in its place."""
+    head, start, rest = text.partition(f"<!-- transcript: {key} -->\n")
+    _, end, tail = rest.partition("<!-- end -->")
+    return head + start + body + end + tail
+
+
 def main() -> None:
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
@@ -55,10 +61,8 @@ def main() -> None:
         (directory / "configs").symlink_to(ROOT / "configs")
         (directory / "broken.yaml").write_text(BROKEN, encoding="utf-8")
         for key, arguments in COMMANDS.items():
-            start, end = f"<!-- transcript: {key} -->\n", "<!-- end -->"
             body = transcript(arguments, directory).replace(str(directory) + "/", "")
-            pattern = re.escape(start) + ".*?" + re.escape(end)
-            text = re.sub(pattern, lambda _, s=start, b=body, e=end: s + b + e, text, flags=re.DOTALL)
+            text = with_transcript(text, key, body)
     readme.write_text(text, encoding="utf-8")
 
 

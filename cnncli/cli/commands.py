@@ -25,6 +25,9 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "inspect-shapes": LazyCommand(
         "inspect_shapes", "inspect_shapes", "Show shapes, parameters and cost of every layer."
     ),
+    "explain": LazyCommand(
+        "explain", "explain_topic", "Show every number of im2col, col2im, conv or max-pool."
+    ),
     "profile": LazyCommand("profile", "profile_network", "Show where the time of a training step goes."),
     "download": LazyCommand("download", "download", "Download a data set and verify it."),
     "list": LazyCommand(

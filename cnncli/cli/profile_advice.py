@@ -49,17 +49,14 @@ def _remedy(profile: Profile, layer: LayerProfile, one: PassProfile) -> str:
 def _remedy_of_layer(layer: LayerProfile, one: PassProfile) -> str:
     if one.bound == "calls":
         return "A larger training.shard_size does more in each call."
+    if layer.name.startswith("dense"):
+        lighter = "mean fewer multiply-adds" if one.bound == "compute" else "make its weight smaller"
+        return f"A pool or stride before it, or fewer out_features, {lighter}."
     if one.bound == "compute":
-        if layer.name.startswith("conv2d"):
-            return "Fewer channels, a smaller kernel, or a pool or stride before it mean fewer multiply-adds."
-        return "A pool or stride before it, or fewer out_features, mean fewer multiply-adds."
+        return "Fewer channels, a smaller kernel or a larger stride mean fewer multiply-adds."
     if layer.name == "conv2d":
         return (
             "A max_pool2d without padding right behind it would be computed together with it, on smaller "
-            "arrays; a stride of 2 makes them smaller too."
+            "arrays; a larger stride makes them smaller too."
         )
-    if layer.name == "dense":
-        return "A pool or stride before it, or fewer out_features, make its weight smaller."
-    return (
-        "Fewer channels, a pool or stride before it, or a lower training.shard_size make its arrays smaller."
-    )
+    return "Fewer channels, a larger stride or a lower training.shard_size make its arrays smaller."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ from cnncli.nn.layers import LAYERS, Layer, Parameter
 from cnncli.nn.network import Network
 from cnncli.nn.optimizers import OPTIMIZERS, Optimizer
 from cnncli.nn.schedules import SCHEDULES, Schedule
+
+# 4 GiB in float32: with such a padding a forward pass would use up the machine before it failed
+MAX_OUTPUTS = 1 << 30
 
 
 def build_network(
@@ -83,9 +87,13 @@ def _build_layer(
     except ShapeError as error:
         message = str(error).removeprefix(f"{cls.__name__}: ")
         raise config.error(path, message + _where_it_was_flattened(before, shape)) from None
-    except (MemoryError, OverflowError, ValueError) as error:
-        # the ways in which NumPy says that an array is too large
-        raise config.error(path, f"does not fit in memory for an input of {shape}: {error}") from None
+    except (MemoryError, OverflowError, ValueError):
+        # the ways in which NumPy says that an array is too large; its words name no option
+        message = f"too large to fit in memory for an input of {shape}; make the layer or its input smaller"
+        raise config.error(path, message) from None
+    if math.prod(layer.output_shape) > MAX_OUTPUTS:
+        message = f"gives {layer.output_shape} for one image, which is too large; make the layer smaller"
+        raise config.error(path, message)
     return layer
 
 

@@ -32,6 +32,8 @@ FLOAT = re.compile(
 MENDS = {
     "mapping values are not allowed": "check the indent, and that a space follows every colon",
     "cannot start any token": "a text that starts with it needs quotes",
+    "expected <block end>": "check that the lines of one section have the same indent",
+    "expected ',' or": "check that every bracket is closed, and that commas stand between the entries",
     "could not find expected ':'": "check that a colon and a space follow every key",
 }
 

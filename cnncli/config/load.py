@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cnncli.config.document import MAX_DEPTH, Node, read_document
+from cnncli.config.document import MAX_DEPTH, MAX_DIGITS, Node, read_document
 from cnncli.config.faults import Faults, Place, UnreadableError
 from cnncli.config.overrides import apply_overrides
 from cnncli.config.reader import read_config
@@ -66,4 +66,8 @@ def _locate(value: Any, place: Place, depth: int) -> Node:
         return Node(place, {str(key): _locate(entry, place, depth + 1) for key, entry in value.items()})
     if isinstance(value, (list, tuple)):
         return Node(place, tuple(_locate(item, place, depth + 1) for item in value))
+    if isinstance(value, int) and abs(value) >= 10**MAX_DIGITS:
+        # in a file it would be text as well, and Python does not write out the largest ones
+        too_large = f"an integer of more than {MAX_DIGITS} digits"
+        return Node(place, too_large, too_large)
     return Node(place, value, json.dumps(value, ensure_ascii=False, default=repr))

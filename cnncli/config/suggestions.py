@@ -29,6 +29,15 @@ OTHER_NAMES = {
     "pool": "max_pool2d",
     "layers": "network",
     "model": "network",
+    "none": "constant",
+}
+# what other libraries write in this place and is done in another way here
+ADVICE = {
+    "softmax": "leave it out: softmax is part of the loss",
+    "activation": "write it as a layer of its own, such as relu, after this one",
+    "input_shape": "leave it out: it is what the layer before gives",
+    "in_channels": "leave it out: it is what the layer before gives",
+    "in_features": "leave it out: it is what the layer before gives",
 }
 
 
@@ -69,6 +78,8 @@ def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | Non
 
 
 def _hint(name: str, known: Sequence[str], chosen: Chosen | None) -> str | None:
+    if _plain(name) in ADVICE:
+        return ADVICE[_plain(name)]
     same_place = f"did you mean {nearest(name, known)}?" if nearest(name, known) else None
     if chosen is None or _plain(name) in known or OTHER_NAMES.get(_plain(name)) in known:
         return same_place

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import platform
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from benchmarks import textbook, training_step, whole_command
-from benchmarks.results import README, duration, filled, table
+from benchmarks.machine import load_average, machine_line
+from benchmarks.results import README, duration, filled, present, table
 
 
 def cells(text: str) -> list[list[str]]:
@@ -102,6 +108,33 @@ def test_textbooks_are_compared_with_cnncli() -> None:
         ["ours", "10.0 ms", "1.0"],
         ["theirs", "250 ms", "25.0"],
     ]
+
+
+def test_the_machine_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (0.1, 2.0, 3.0))
+    line = machine_line(load_average())
+    assert f"Python {platform.python_version()}, NumPy {np.__version__} with " in line
+    assert line.endswith("load before the start 0.10")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("os.getloadavg", lambda: (1.5, 0.0, 0.0))
+    load_average()
+    assert "the machine is busy (load 1.50)" in capsys.readouterr().err
+
+
+def test_results_are_printed_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- results: x -->\n<!-- end -->\n")
+    monkeypatch.setattr("benchmarks.results.README", readme)
+    present("x", 0.1, ["title", "| table |"], {"seconds": [1.5]}, as_json=True, write=False)
+    document = json.loads(capsys.readouterr().out)
+    assert document == {"machine": machine_line(0.1), "seconds": [1.5]}
+    assert "table" not in readme.read_text()
+    present("x", 0.1, ["title", "| table |"], {"seconds": [1.5]}, as_json=False, write=True)
+    text = f"title\n\n| table |\n\n{machine_line(0.1)}."
+    assert capsys.readouterr().out == text + "\n"
+    assert readme.read_text() == f"<!-- results: x -->\n{text}\n<!-- end -->\n"
 
 
 def test_results_take_the_place_of_those_before() -> None:

@@ -16,8 +16,12 @@ import numpy as np
 from cnncli.cli.commands import COMMANDS
 from cnncli.cli.evaluation_report import write_evaluation
 from cnncli.cli.main import run
+from cnncli.cli.profile import write_profile
 from cnncli.cli.streams import Stream
 from cnncli.training import Evaluation
+from cnncli.training.plan_steps import Work
+from cnncli.training.profile_report import LayerProfile, PassProfile, Profile
+from cnncli.training.reference_rates import Bound, ReferenceRates
 from tests.cli.program import CONFIGS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -84,6 +88,46 @@ def _made_up_evaluation() -> str:
     return file.getvalue()
 
 
+def _made_up_profile() -> str:
+    def one(milliseconds: float, multiply_adds: int, bytes_moved: int, bound: Bound) -> PassProfile:
+        return PassProfile(milliseconds / 1e3, Work(multiply_adds, bytes_moved), bound)
+
+    layers = (
+        LayerProfile(
+            "conv2d + max_pool2d",
+            (0, 2),
+            one(0.835, 11_059_200, 7_759_462, "memory"),
+            one(1.25, 11_059_200, 5_872_025, "compute"),
+        ),
+        LayerProfile("relu", (1,), one(0.047, 0, 884_736, "memory"), one(0.105, 0, 1_327_104, "memory")),
+        LayerProfile("flatten", (3,), one(0.002, 0, 0, "calls"), one(0.001, 0, 0, "calls")),
+        LayerProfile(
+            "dense",
+            (10,),
+            one(0.176, 6_553_600, 955_392, "compute"),
+            one(0.36, 13_107_200, 1_887_436, "compute"),
+        ),
+    )
+    profile = Profile(
+        dtype="float32",
+        rates=ReferenceRates(98.2e9, 22.4e9, 0.42e-6),
+        batch_size=256,
+        shard_size=32,
+        n_shards=8,
+        n_threads=2,
+        n_parameters=215_194,
+        input_seconds=81e-6,
+        layers=layers,
+        loss_seconds=94e-6,
+        optimizer_seconds=611e-6,
+        step_seconds=13.4e-3,
+    )
+    file = io.StringIO()
+    with mock.patch.dict(os.environ, {"COLUMNS": "80"}):
+        write_profile("my.yaml", "adam", profile, Stream(file))
+    return file.getvalue()
+
+
 CASES: Mapping[str, Callable[[], str]] = {
     "help": _transcript("--help"),
     "help_commands": _transcript(*(f"{name} --help" for name in COMMANDS)),
@@ -96,6 +140,7 @@ CASES: Mapping[str, Callable[[], str]] = {
     "list": _transcript("list"),
     "init": _transcript("init", "init", "init -"),
     "evaluation": _made_up_evaluation,
+    "profile": _made_up_profile,
     "errors": _transcript(
         "trian",
         "train",

@@ -128,7 +128,14 @@ def child(node: Node, key: str) -> Node:
         (
             "a: [1, 2\nb: 3\n",
             "c.yaml:2:2: not valid YAML: expected ',' or ']', but got ':' "
-            "while parsing a flow sequence that starts on line 1",
+            "while parsing a flow sequence that starts on line 1; "
+            "check that every bracket is closed, and that commas stand between the entries",
+        ),
+        (
+            "training:\n  epochs: 3\n batch_size: 3\n",
+            "c.yaml:3:2: not valid YAML: expected <block end>, but found '<block mapping start>' "
+            "while parsing a block mapping that starts on line 1; "
+            "check that the lines of one section have the same indent",
         ),
         (
             "a: @x",

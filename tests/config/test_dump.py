@@ -160,6 +160,16 @@ def test_drawn_seed_is_in_the_dump() -> None:
             {"optimizer": {"adam": {"learning_rate": float("nan")}}},
             "last.npz: optimizer.adam.learning_rate: expected a number above 0, got NaN",
         ),
+        (
+            {"seed": 10**30},
+            "last.npz: seed: expected an integer of at least 0, or null, "
+            "got an integer of more than 30 digits",
+        ),
+        (
+            {"training": {"epochs": -(10**5000)}},
+            "last.npz: training.epochs: expected an integer of at least 1, "
+            "got an integer of more than 30 digits",
+        ),
         ({"data": {"directory": b"/x"}}, "last.npz: data.directory: expected a text, or null, got \"b'/x'\""),
     ],
 )

@@ -124,7 +124,8 @@ def test_null_seed_is_drawn() -> None:
         (
             "training.epochs=[1",
             "training.epochs: not valid YAML: expected ',' or ']', but got '<stream end>' "
-            "while parsing a flow sequence",
+            "while parsing a flow sequence; "
+            "check that every bracket is closed, and that commas stand between the entries",
         ),
         ("training.epochs=\t3", "training.epochs: a tab, where YAML allows only spaces; indent with spaces"),
         ("seed=!!int 3", "seed: the tag !!int is not allowed; write a plain value"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cnncli.config import REQUIRED, DataConfig, EarlyStopping, LossConfig, TrainingConfig, fields_of
-from cnncli.config.suggestions import OTHER_NAMES
+from cnncli.config.suggestions import ADVICE, OTHER_NAMES
 from cnncli.nn import LAYERS, OPTIMIZERS, SCHEDULES, Conv2D, Dense, ReLU
 from tests.config.texts import read
 
@@ -57,9 +57,11 @@ def test_annotation_without_a_check_is_refused() -> None:
 
 
 def test_other_names_stand_for_names_that_exist() -> None:
-    known = {"network", *LAYERS} | {name for cls in EVERY_CLASS for name in fields_of(cls)}
+    known = {"network", *LAYERS, *OPTIMIZERS, *SCHEDULES} | {
+        name for cls in EVERY_CLASS for name in fields_of(cls)
+    }
     assert set(OTHER_NAMES.values()) <= known
-    assert not set(OTHER_NAMES) & known
+    assert not (set(OTHER_NAMES) | set(ADVICE)) & known
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 CERTIFICATE = Path(__file__).with_name("certificate.pem")
 
 DRIP_SECONDS = 0.05
+# a client that waits for ever fails its test, and does not hang it
+MAX_DRIPS = 400
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -36,8 +38,10 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def drip(self, piece: bytes) -> None:
-        """Send a piece, again and again, until the client or the test has enough."""
-        while not self.server.local.is_closing.wait(DRIP_SECONDS):
+        """Send a piece now and then, until the client or the test has enough."""
+        for _ in range(MAX_DRIPS):
+            if self.server.local.is_closing.wait(DRIP_SECONDS):
+                return
             self.wfile.write(piece)
             self.wfile.flush()
 
@@ -161,7 +165,7 @@ def stall(start: bytes = b"") -> Answer:
 
 
 def drip(start: bytes, piece: bytes) -> Answer:
-    """Send these bytes, then a piece now and then, for ever."""
+    """Send these bytes, then a piece now and then, for longer than any client should wait."""
 
     def answer(handler: Handler) -> None:
         handler.wfile.write(start)

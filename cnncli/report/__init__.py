@@ -1,0 +1,1 @@
+"""Pages and pictures: one self-contained file each, readable without a network."""
