@@ -42,6 +42,15 @@ def test_an_empty_cache_is_filled_once(
     np.testing.assert_array_equal(again.train.images, first.train.images)
 
 
+def test_a_full_cache_is_read_once(
+    served: SmallDataset, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading verifies; nothing is hashed before, which would take as long again."""
+    served.write(cache)
+    monkeypatch.setattr("cnncli.data.download.fault_of_file", lambda path, expected: pytest.fail("hashed"))
+    assert len(load_dataset("mnist").train) == 40
+
+
 def test_one_part_fetches_only_its_own_files(
     served: SmallDataset, server: LocalServer, cache: Path, heard: Heard
 ) -> None:

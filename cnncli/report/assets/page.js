@@ -101,6 +101,7 @@
       let winner = -1;
       for (let r = c * size; r < (c + 1) * size; r++) {
         const cell = r * g.K + k;
+        if (spotOf(g, spots[cell]).isPadding) continue;
         const value = x[spots[cell]], best = winner < 0 ? undefined : x[spots[winner]];
         if (winner < 0 || value > best || (Number.isNaN(value) && !Number.isNaN(best))) winner = cell;
       }
