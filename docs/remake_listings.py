@@ -40,15 +40,20 @@ LEFT_OUT = "[...]"
 def remade(text: str) -> str:
     """Return a page with its listings made anew."""
     session: dict[str, Any] = {"__name__": "__main__"}
+    outputs: dict[str, str] = {}
     with _elsewhere():
-        return BLOCK.sub(lambda block: _block(block, session), text)
+        return BLOCK.sub(lambda block: _block(block, session, outputs), text)
 
 
-def _block(block: re.Match[str], session: dict[str, Any]) -> str:
+def _block(block: re.Match[str], session: dict[str, Any], outputs: dict[str, str]) -> str:
     if block["kind"] == "pycon":
         body = _session(block["body"], session)
     else:
-        body = _console(block["body"].partition("\n")[0], block["steps"])
+        line = block["body"].partition("\n")[0]
+        # a page shows a long walk-through piece by piece
+        if line not in outputs:
+            outputs[line] = _output_of_command(line)
+        body = f"{line}\n" + _chosen(outputs[line], block["steps"])
     return block["head"] + body + block["foot"]
 
 
@@ -66,19 +71,20 @@ def _elsewhere() -> Iterator[None]:
             os.chdir(before)
 
 
-def _console(line: str, steps: str | None) -> str:
+def _output_of_command(line: str) -> str:
     command = shlex.split(line.removeprefix("$ "))
     if command[0] != "cnncli":
         raise ValueError(f"expected a command of cnncli, got {line}")
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         run(command[1:])
-    written = out.getvalue() if steps is None else _chosen(out.getvalue(), steps)
-    return f"{line}\n{written}"
+    return out.getvalue()
 
 
-def _chosen(text: str, steps: str) -> str:
-    """Keep some steps of a walk-through; a mark stands for what is left out."""
+def _chosen(text: str, steps: str | None) -> str:
+    """Keep some steps of a walk-through; a mark stands for what is left out. None keeps all."""
+    if steps is None:
+        return text
     parts = _parts(text)
     kept = [name for word in steps.split() for name in _names(word)]
     unknown = [name for name in kept if name not in parts]

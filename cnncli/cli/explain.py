@@ -138,10 +138,7 @@ def explain_topic(
 def write_walkthrough(walkthrough: Walkthrough, stream: Stream) -> None:
     """Write a walk-through as wide as the stream."""
     for line in laid_out(walkthrough, stream.width):
-        if line.kind == "heading":
-            stream.write(stream.bold(line.text))
-        else:
-            stream.write(stream.dim(line.text) if line.kind == "code" else line.text)
+        stream.write(stream.bold(line.text) if line.is_heading else line.text)
 
 
 def _refuse_contradictions(numbers: _Numbers, asked: Asked) -> None:

@@ -6,11 +6,12 @@ import numpy as np
 
 from cnncli.explain import textbook
 from cnncli.explain.case import Case, rows_of_columns
-from cnncli.explain.im2col import IMAGE_AXES, MATRIX_AXES, image_step, origins
+from cnncli.explain.col2im_mistakes import mistakes_step
+from cnncli.explain.im2col import IMAGE_AXES, MATRIX_AXES, image_step
 from cnncli.explain.lines import crop_line, padded_shape, reach, window_lines
-from cnncli.explain.mistakes import col2im_that_adds_once, col2im_that_stores
 from cnncli.explain.numbers import exact, written, written_all, written_sum
 from cnncli.explain.orders import orders_step
+from cnncli.explain.traced_pixel import cells_of_one_pixel, surroundings, windows_of_one_pixel
 from cnncli.explain.walkthrough import (
     NO_BREAK,
     Array,
@@ -42,7 +43,7 @@ def explain_col2im(case: Case) -> Walkthrough:
         _division_step(case, back),
         _identity_step(case),
         _adjoint_step(case, dcols, dx),
-        _mistakes_step(case, dcols, dx),
+        mistakes_step(case, dcols, dx),
     ]
     if case.order is not None:
         steps.append(orders_step("x", x, case.order))
@@ -83,7 +84,7 @@ def _copy_step(case: Case) -> Step:
 def _adding_step(case: Case, back: Array) -> Step:
     windows, (N, C, _, _) = case.windows, case.shape
     (KH, KW), (OH, OW) = windows.kernel_size, windows.output_size
-    h, w, cells = _cells_of_one_pixel(case, case.cols)
+    h, w, cells = cells_of_one_pixel(case, case.cols)
     return Step(
         title="col2im sends every cell home, and adds",
         why="Every cell goes back to the pixel that it was copied from, and cells that meet there are added "
@@ -110,8 +111,8 @@ def _adding_step(case: Case, back: Array) -> Step:
 
 def _window_by_window_step(case: Case) -> Step:
     """Show the windows around one pixel, each put back alone."""
-    h, w, columns = _windows_of_one_pixel(case)
-    rows, cols = _surroundings(case, columns)
+    h, w, columns = windows_of_one_pixel(case)
+    rows, cols = surroundings(case, columns)
     # of many the first, the last, and some between
     shown = [columns[k] for k in np.unique(np.linspace(0, len(columns) - 1, MOST_WINDOWS).astype(int))]
     which = f"is every window that has pixel ({h}, {w})"
@@ -149,15 +150,6 @@ def _put_back(case: Case, column: int) -> Array:
 def _write_or_dot(cells: Array) -> list[str]:
     texts = iter(written_all(cells[~np.isnan(cells)]))
     return ["." if np.isnan(cell) else next(texts) for cell in cells.tolist()]
-
-
-def _surroundings(case: Case, columns: list[int]) -> tuple[slice, slice]:
-    """Give the rows and columns of the image that some windows of the first image cover."""
-    W = case.shape[3]
-    KH, KW = case.windows.kernel_size
-    pixels = origins(case)[: KH * KW, columns]
-    h, w = np.divmod(pixels[pixels >= 0].astype(int), W)
-    return slice(int(h.min()), int(h.max()) + 1), slice(int(w.min()), int(w.max()) + 1)
 
 
 def _coverage_step(case: Case) -> Step:
@@ -238,7 +230,7 @@ def _identity_step(case: Case) -> Step:
 
 
 def _adjoint_step(case: Case, dcols: Array, dx: Array) -> Step:
-    h, w, cells = _cells_of_one_pixel(case, dcols)
+    h, w, cells = cells_of_one_pixel(case, dcols)
     left, right = float((case.cols * dcols).sum()), float((case.x.values * dx).sum())
     return Step(
         title="Why backward wants the sum, and not the inverse",
@@ -262,85 +254,3 @@ def _adjoint_step(case: Case, dcols: Array, dx: Array) -> Step:
             f"{NO_BREAK * 2}{solid('<x, col2im(dcols)> = ' + exact(right))}",
         ),
     )
-
-
-def _mistakes_step(case: Case, dcols: Array, dx: Array) -> Step:
-    shape, slide = case.x.values.shape, case.slide
-    stored = col2im_that_stores(dcols, shape, slide)
-    once = col2im_that_adds_once(dcols, shape, slide)
-    return Step(
-        title="Two ways to lose gradients, on the same numbers",
-        why="`=` in place of `+=` stores: the last cell that comes to a pixel wipes out the others. `+=` "
-        "through an index that names a pixel several times adds only once, since NumPy reads all old "
-        "values first and then writes: again the last one stays. np.add.at adds them all.",
-        code=_mistake_lines(case),
-        panels=(
-            Panel("stored", stored, IMAGE_AXES, caption="="),
-            Panel("once", once, IMAGE_AXES, caption="index +="),
-            Panel("dx", dx, IMAGE_AXES, caption="right"),
-        ),
-        notes=tuple(_notes_on_mistakes(case, dcols, dx, stored)),
-    )
-
-
-def _mistake_lines(case: Case) -> tuple[str, ...]:
-    windows, (N, C, _, _) = case.windows, case.shape
-    (KH, KW), (SH, SW), _ = windows.geometry
-    (OH, OW), (K, _), padded = windows.output_size, case.cols_shape, padded_shape(windows, N, C)
-    h = "i + oh" if SH == 1 else f"i + oh*{SH}"
-    w = "j + ow" if SW == 1 else f"j + ow*{SW}"
-    return (
-        f"cells = dcols.reshape({C}, {KH}, {KW}, {OH}, {OW}, {N})",
-        f"stored = np.zeros({padded})",
-        f"for i, j in np.ndindex({KH}, {KW}):",
-        f"    stored[:, :, {reach(windows)}] = cells[:, i, j].transpose(3, 0, 1, 2)",
-        *crop_line(windows, "stored"),
-        f"c, i, j, oh, ow = np.indices(({C}, {KH}, {KW}, {OH}, {OW})).reshape(5, {K}, {OH * OW})",
-        f"once = np.zeros({padded})",
-        f"once[:, c, {h}, {w}] += dcols.reshape({K}, {OH * OW}, {N}).transpose(2, 0, 1)",
-        *crop_line(windows, "once"),
-    )
-
-
-def _notes_on_mistakes(case: Case, dcols: Array, dx: Array, stored: Array) -> list[str]:
-    h, w, cells = _cells_of_one_pixel(case, dcols)
-    if len(cells) <= 1:
-        return [
-            "Here no two windows meet, so neither mistake shows. Take a stride smaller than the kernel to "
-            "see them."
-        ]
-    notes = [
-        f"For {solid(f'x[0, 0, {h}, {w}]')} the sum {solid(written_sum(cells))} = "
-        f"{written(float(dx[0, 0, h, w]))} is right; both keep {written(float(stored[0, 0, h, w]))} of it."
-    ]
-    if not case.windows.is_padded:
-        total, kept = written_all(np.array([dcols.sum(), stored.sum()]))
-        notes.append(f"All of dcols is {total}, and so is all of dx; stored and once kept {kept} of it.")
-    notes.append(
-        "The trap: on cols both mistakes give x itself, because all copies of a pixel are equal and it does "
-        "not matter which one stays. That looks like a col2im that works."
-    )
-    return notes
-
-
-def _cells_of_one_pixel(case: Case, cols: Array) -> tuple[int, int, Array]:
-    """Choose a pixel of the first image and channel that lies in most windows; give its cells."""
-    h, w, _ = _windows_of_one_pixel(case)
-    KH, KW = case.windows.kernel_size
-    N, W = case.shape[0], case.shape[3]
-    is_there = origins(case)[: KH * KW, ::N] == h * W + w
-    return h, w, cols[: KH * KW, ::N][is_there]
-
-
-def _windows_of_one_pixel(case: Case) -> tuple[int, int, list[int]]:
-    """Choose a pixel that lies in most windows; give the columns of these windows for the first image."""
-    plane, coverage = case.x.values[0, 0], case.windows.coverage()
-    most_covered = np.argwhere(coverage == coverage.max())
-    h, w = (int(i) for i in most_covered[len(most_covered) // 2])
-    if plane[h, w] == 0:  # as most of a digit is, and zeros show nothing
-        h, w = (int(i) for i in max(most_covered, key=lambda place: abs(plane[tuple(place)])))
-    KH, KW = case.windows.kernel_size
-    N, W = case.shape[0], case.shape[3]
-    is_there = (origins(case)[: KH * KW] == h * W + w).any(axis=0)
-    is_there[np.arange(len(is_there)) % N != 0] = False
-    return h, w, [int(column) for column in np.flatnonzero(is_there)]

@@ -13,12 +13,16 @@ from cnncli.explain.walkthrough import Array, Index, Panel
 EDGE = 3
 # as NumPy does
 LARGE = 1000
-MOST_ROWS = 32
+MOST_ROWS = 36
+FEW_ROWS = 12
 MOST_COLUMNS = 32
 MOST_IN_LINES = 100
 MOST_PLANES = 8
+MOST_LINES = 40
 DOTS = "..."
 GAP = "  "
+# of fitting a small matrix: the gap between its columns, and the bands that they are broken into
+WAYS = (("  ", 1), (" ", 1), ("  ", 2), ("  ", 3))
 BETWEEN_PLANES = "    "
 SHADES = " .:-=+*#%@"
 
@@ -106,20 +110,41 @@ def _vector(panel: Panel, vector: Array, room: int) -> list[str]:
 
 def _matrix(panel: Panel, matrix: Array, rows: Index | None, room: int) -> list[str]:
     n_rows, n_columns = matrix.shape
-    is_large = panel.values.size > LARGE
-    row_positions = shown(n_rows, 0 if is_large else MOST_ROWS)
-    heads = _row_heads(rows, row_positions, panel.columns)
-    room -= len(heads[0]) + len(GAP) if heads else 0
-    for most in (0 if is_large else MOST_COLUMNS, 0):
-        column_positions = shown(n_columns, most)
-        lines = _cells(panel, matrix, row_positions, column_positions)
-        if _width(lines) <= room:
-            break
-    if not heads:
-        return lines
-    if panel.columns is None:
-        lines = ["", *lines]
-    return [f"{head}{GAP}{line}".rstrip() for head, line in zip(heads, lines, strict=True)]
+    if panel.values.size <= LARGE and n_rows <= MOST_ROWS and n_columns <= MOST_COLUMNS:
+        heads = _row_heads(rows, range(n_rows), panel.columns)
+        for gap, n_bands in WAYS:
+            bands = _bands(panel, matrix, gap, n_bands) if n_bands * n_rows <= MOST_LINES else []
+            lines = _with_heads(heads, bands)
+            if bands and _width(lines) <= room:
+                return lines
+    positions = shown(n_rows, 0 if panel.values.size > LARGE else FEW_ROWS)
+    ends = _cells(panel, matrix, positions, shown(n_columns, 0), GAP)
+    return _with_heads(_row_heads(rows, positions, panel.columns), [ends])
+
+
+def _bands(panel: Panel, matrix: Array, gap: str, n_bands: int) -> list[list[str]]:
+    """Write all rows of a matrix, its columns broken into bands."""
+    n_rows, n_columns = matrix.shape
+    parts = [part.tolist() for part in np.array_split(np.arange(n_columns), min(n_bands, n_columns))]
+    bands = [_cells(panel, matrix, range(n_rows), part, gap) for part in parts]
+    if len(bands) == 1 or panel.columns is not None:
+        return bands
+    # without a head the second band would look like more rows
+    return [[f"columns {part[0]} to {part[-1]}", *band] for part, band in zip(parts, bands, strict=True)]
+
+
+def _with_heads(heads: Sequence[str] | None, bands: Sequence[Sequence[str]]) -> list[str]:
+    """Put the heads of the rows beside every band, and a blank line between bands."""
+    lines: list[str] = []
+    for band in bands:
+        lines += [""] if lines else []
+        if heads is None:
+            lines += band
+            continue
+        # the head of the rows stands above them, also where nothing stands above the columns
+        above = [""] * (len(heads) - len(band))
+        lines += [f"{head}{GAP}{line}".rstrip() for head, line in zip(heads, [*above, *band], strict=True)]
+    return lines
 
 
 def _row_heads(
@@ -136,7 +161,7 @@ def _row_heads(
 
 
 def _cells(
-    panel: Panel, matrix: Array, rows: Sequence[int | None], columns: Sequence[int | None]
+    panel: Panel, matrix: Array, rows: Sequence[int | None], columns: Sequence[int | None], gap: str
 ) -> list[str]:
     """Write the cells in columns of one width, with what stands above them."""
     chosen = [p for p in rows if p is not None]
@@ -151,7 +176,7 @@ def _cells(
         (len(text) for row in grid for text, c in zip(row, columns, strict=True) if c is not None), default=0
     )
     lines = [
-        GAP.join(
+        gap.join(
             text.rjust(len(DOTS) if column is None else width)
             for text, column in zip(row, columns, strict=True)
         )

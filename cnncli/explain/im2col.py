@@ -162,7 +162,9 @@ def _note_on_origin(case: Case, origin: Array) -> list[str]:
     coverage = case.windows.coverage()
     h, w = (int(i) for i in np.unravel_index(int(coverage.argmax()), coverage.shape))
     most = int(coverage[h, w])
-    notes = [f"Pixel ({h}, {w}) lies in {counted(most, 'window')}, so it stands in {most} of the columns."]
+    notes = [
+        f"Pixel ({h}, {w}) lies in {counted(most, 'window')}, so it stands in {most} columns of its image."
+    ]
     n_unread = int((coverage == 0).sum())
     if n_unread:
         notes.append(f"{counted(n_unread, 'pixel')} of each image lie in no window and are never read.")

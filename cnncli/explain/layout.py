@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from cnncli.explain.grids import body
 from cnncli.explain.numbers import written_difference
@@ -15,6 +15,7 @@ MARGIN = "   "
 GAP = "    "
 # prose in longer lines is hard to read
 TEXT_WIDTH = 78
+VERDICT = "This tool and the textbook"
 HOW_TO_READ = (
     "All numbers come from the code that trains. The lines after >>> do the same in plain NumPy; they run "
     "as they stand, one after the other."
@@ -22,24 +23,24 @@ HOW_TO_READ = (
 
 
 class Line(NamedTuple):
-    """One line, and what it is, for those who can show more than plain text."""
+    """One line; headings can be shown as such where there is more than plain text."""
 
     text: str
-    kind: Literal["heading", "code", "text"] = "text"
+    is_heading: bool = False
 
 
 def laid_out(walkthrough: Walkthrough, width: int) -> list[Line]:
     """Lay a walk-through out for a page of some columns; matrices use the whole width, prose less."""
     lines = [*_head(walkthrough)]
     for number, step in enumerate(walkthrough.steps, 1):
-        lines += _part(step)
+        lines += _part(step.part)
         lines += step_lines(number, step, width)
     return [*lines, *_verdict(walkthrough)]
 
 
 def step_lines(number: int, step: Step, width: int) -> list[Line]:
     """Lay one step out."""
-    lines = [Line(""), Line(f"{number}. {step.title}", "heading")]
+    lines = [Line(""), Line(f"{number}. {step.title}", is_heading=True)]
     lines += _texts(_wrapped(step.why))
     if step.table:
         lines += [Line(""), *_texts(table(step.table))]
@@ -69,8 +70,8 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _head(walkthrough: Walkthrough) -> Iterator[Line]:
-    yield Line(walkthrough.title, "heading")
-    yield Line("=" * len(walkthrough.title), "heading")
+    yield Line(walkthrough.title, is_heading=True)
+    yield Line("=" * len(walkthrough.title), is_heading=True)
     yield Line("")
     yield from (Line(text) for text in textwrap.wrap(walkthrough.answer, TEXT_WIDTH))
     yield Line("")
@@ -81,24 +82,30 @@ def _head(walkthrough: Walkthrough) -> Iterator[Line]:
     yield from (Line(text) for text in textwrap.wrap(HOW_TO_READ, TEXT_WIDTH))
 
 
-def _part(step: Step) -> list[Line]:
-    if not step.part:
+def _part(title: str) -> list[Line]:
+    if not title:
         return []
-    return [Line(""), Line(""), Line(step.part, "heading"), Line("-" * len(step.part), "heading")]
+    return [Line(""), Line(""), Line(title, is_heading=True), Line("-" * len(title), is_heading=True)]
 
 
 def _verdict(walkthrough: Walkthrough) -> Iterator[Line]:
     title = "This tool and the textbook"
-    yield from (Line(""), Line(""), Line(title, "heading"), Line("-" * len(title), "heading"), Line(""))
+    yield from (
+        Line(""),
+        Line(""),
+        Line(title, is_heading=True),
+        Line("-" * len(title), is_heading=True),
+        Line(""),
+    )
     rows = [("computed twice", "numbers", "largest difference")]
     rows += [_check_row(check) for check in walkthrough.checks]
     yield from _texts(table(rows))
     yield Line("")
     largest = written_difference(walkthrough.difference)
     if walkthrough.agrees:
-        yield Line(f"They agree: the largest difference is {largest}.", "heading")
+        yield Line(f"They agree: the largest difference is {largest}.", is_heading=True)
     else:
-        yield Line(f"They DISAGREE: the largest difference is {largest}.", "heading")
+        yield Line(f"They DISAGREE: the largest difference is {largest}.", is_heading=True)
 
 
 def _check_row(check: Check) -> tuple[str, str, str]:
@@ -110,7 +117,7 @@ def _code(code: Sequence[str]) -> Iterator[Line]:
     for line in code:
         # what belongs to a block is indented
         prompt = "..." if line.startswith(" ") else ">>>"
-        yield Line(f"{MARGIN}{prompt} {line}", "code")
+        yield Line(f"{MARGIN}{prompt} {line}")
 
 
 def _texts(texts: Sequence[str]) -> list[Line]:

@@ -54,8 +54,8 @@ def _ties_step(pooled: Pooled, tied: Array) -> Step:
         ),
         notes=(
             f"This is row {row}; {counted(len(tied), 'window')} of {len(flat):,} "
-            f"{'has' if len(tied) == 1 else 'have'} a tie. In all, the cells of every get "
-            f"{exact(paid.sum())} where dout is {exact(flat.sum())}.",
+            f"{'has' if len(tied) == 1 else 'have'} a tie. In all, `every` hands out "
+            f"{exact(paid.sum())} where dout sums to {exact(flat.sum())}.",
         ),
     )
 

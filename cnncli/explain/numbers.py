@@ -23,7 +23,8 @@ def written_all(values: Array) -> list[str]:
     if sizes.max() >= TOO_LARGE or sizes.max() < TOO_SMALL:
         return [f"{v:.3e}" if v else "0" for v in flat]
     decimals = max(_decimals(v) for v in finite)
-    return [f"{v:.{decimals}f}" for v in flat + 0.0]
+    # adding zero takes the sign from a zero
+    return [f"{np.round(v, decimals) + 0.0:.{decimals}f}" for v in flat]
 
 
 def written(value: float) -> str:

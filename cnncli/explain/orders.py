@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnncli.explain.numbers import shortened
-from cnncli.explain.walkthrough import Array, Panel, Step, counted
+from cnncli.explain.walkthrough import Array, Panel, Step, counted, solid
 
 ORDERS: Mapping[str, str] = {
     "NCHW": "PyTorch, the book",
@@ -59,6 +59,7 @@ def orders_step(name: str, x: Array, order: str) -> Step:
         sizes = tuple(shape[axis] for axis in axes_from_nchw(each))
         rows.append((each, user, str(sizes), str(list(place.indices)), str(place.offset)))
     n, c, h, w = element
+    in_r = f"{name}[{h + 1}, {w + 1}, {c + 1}, {n + 1}]"
     return Step(
         title=f"The same numbers in the order {', '.join(order)} ({ORDERS[order]})",
         why="A transpose renames the axes and moves no meaning: element (n, c, h, w) is the same number "
@@ -68,8 +69,8 @@ def orders_step(name: str, x: Array, order: str) -> Step:
         table=tuple(rows),
         notes=(
             f"The table follows element (n, c, h, w) = {element}, which is {x[element]:g}. R itself counts "
-            f"from 1 and keeps the first axis together, so there it is {name}[{h + 1}, {w + 1}, {c + 1}, "
-            f"{n + 1}], at offset {_offset_in_r(shape, element)}.",
+            f"from 1 and keeps the first axis together, so there it is {solid(in_r)}, at offset "
+            f"{_offset_in_r(shape, element)}.",
         ),
     )
 

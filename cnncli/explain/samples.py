@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +105,8 @@ def read_array(name: str, path: Path, axes: str) -> Given:
     where = str(path)
     with reading(where):
         stored = _load(path, axes)
-    values = stored.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # found below
+        values = stored.astype(np.float64)
     _check_values(values, where)
     code, remark = f"np.load({str(path)!r})", ""
     if stored.dtype != np.float64:
@@ -121,32 +123,37 @@ def _load(path: Path, axes: str) -> NDArray[Any]:
                 f"{path}: expected an .npy file as np.save writes it, got {describe_start(start)}"
             )
         file.seek(0)
-        try:
-            shape, _, dtype = _read_header(file, path)
-            _check_header(shape, dtype, path, axes)
-            n_bytes = math.prod(shape) * dtype.itemsize
-            n_there = path.stat().st_size - file.tell()
-            if n_there < n_bytes:
-                raise DataError(
-                    f"{path}: is damaged: its header promises {n_bytes} bytes of data (shape {shape}, "
-                    f"{dtype.name}), {n_there} follow; put a good copy in its place"
-                )
-            file.seek(0)
-            loaded: NDArray[Any] = np.load(file, allow_pickle=False)
-        except (ValueError, SyntaxError, TypeError, KeyError, RecursionError, OverflowError) as error:
-            if isinstance(error, DataError):
-                raise
-            raise DataError(f"{path}: is damaged: its header cannot be read; save it again") from error
+        shape, dtype = _read_header(file, path)
+        _check_header(shape, dtype, path, axes)
+        n_bytes = math.prod(shape) * dtype.itemsize
+        n_there = path.stat().st_size - file.tell()
+        if n_there < n_bytes:
+            raise DataError(
+                f"{path}: is damaged: its header promises {n_bytes} bytes of data (shape {shape}, "
+                f"{dtype.name}), {n_there} follow; put a good copy in its place"
+            )
+        file.seek(0)
+        loaded: NDArray[Any] = np.load(file, allow_pickle=False)
     return loaded
 
 
-def _read_header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(file)
-    if version == (2, 0):
-        return np.lib.format.read_array_header_2_0(file)
-    raise DataError(f"{path}: expected numbers, got an array of records; save one field of it")
+def _read_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Read what the file says of its array; NumPy has many ways to complain of nonsense."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            version = np.lib.format.read_magic(file)
+            read = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }[version]
+            shape, _, dtype = read(file)
+            is_possible = all(size >= 0 for size in shape)
+        except Exception as error:
+            raise DataError(f"{path}: is damaged: its header cannot be read; save it again") from error
+    if not is_possible:
+        raise DataError(f"{path}: is damaged: its header promises the shape {shape}; save it again")
+    return shape, dtype
 
 
 def _check_header(shape: tuple[int, ...], dtype: np.dtype[Any], path: Path, axes: str) -> None:

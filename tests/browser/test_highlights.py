@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cnncli.nn import Sides
-from tests.browser.cases import Case, counting, image, random_case
+from tests.browser.cases import Case, counting, random_case
 
 if TYPE_CHECKING:
     from tests.browser.conftest import OpenPage
@@ -168,20 +168,33 @@ def test_headers_of_the_matrix_light_windows_and_kernel_cells(open_page: OpenPag
 
 
 def test_each_window_of_a_pixel_is_outlined_on_the_image(open_page: OpenPage) -> None:
-    page = open_page(Case("col2im", image([1, 2, 3], [4, 5, 6], [7, 8, 9]), (2, 2)))
-    page.point("x", (0, 0, 1, 1))
+    page = open_page(Case("col2im", counting(1, 1, 3, 5), (2, 3), (1, 2), Sides(0, 0, 0, 1)))
+    page.point("x", (0, 0, 1, 2))
     outlines = page.run(
-        """const cell = (h, w) => document.querySelector(`[data-panel="x"] [data-h="${h}"][data-w="${w}"]`);
+        """const box = (h, w) => document
+          .querySelector(`[data-panel="x"] [data-h="${h}"][data-w="${w}"]`).getBoundingClientRect();
         const near = (a, b) => Math.abs(a - b) < 9;
         return [...document.querySelectorAll('[data-panel="x"] .outline')].map((outline) => {
-          const box = outline.getBoundingClientRect();
-          for (const h of [0, 1]) for (const w of [0, 1]) {
-            const first = cell(h, w).getBoundingClientRect();
-            const last = cell(h + 1, w + 1).getBoundingClientRect();
-            if (near(box.left, first.left) && near(box.top, first.top) &&
-                near(box.right, last.right) && near(box.bottom, last.bottom)) return [h, w];
+          const { left, top, right, bottom } = outline.getBoundingClientRect();
+          for (let h = 0; h < 2; h++) for (let w = 0; w < 4; w++) {
+            const first = box(h, w), last = box(h + 1, w + 2);
+            if (near(left, first.left) && near(top, first.top) &&
+                near(right, last.right) && near(bottom, last.bottom)) return [h, w];
           }
           return null;
         });"""
     )
-    assert sorted(outlines) == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert sorted(outlines) == [[0, 0], [0, 2], [1, 0], [1, 2]]
+
+
+def test_many_windows_get_one_frame_around_all(open_page: OpenPage) -> None:
+    page = open_page(Case("im2col", counting(1, 1, 9, 9), (4, 4)))
+    page.point("x", (0, 0, 4, 4))
+    assert page.run("return document.querySelectorAll('[data-panel=x] .outline').length") == 1
+    width = page.run(
+        """const one = (selector) => document.querySelector(selector).getBoundingClientRect();
+        const cell = (w) => one(`[data-panel="x"] [data-h="4"][data-w="${w}"]`);
+        const frame = one("[data-panel=x] .outline");
+        return [frame.left - cell(1).left, frame.right - cell(7).right];"""
+    )
+    assert max(map(abs, width)) < 4

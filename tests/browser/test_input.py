@@ -136,6 +136,18 @@ def test_a_tap_pins_and_a_second_tap_releases(page: Page) -> None:
     page.wait(lambda: page.marked("x") == set())
 
 
+def test_a_finger_that_scrolls_lights_nothing(page: Page) -> None:
+    page.resize(360, 740, touch=True)
+    x, y = page.centre("x", (0, 0, 1, 1))
+    page.command("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+    assert page.marked("cols") == set()
+    for way in (20, 60, 120):
+        moved = [{"x": x, "y": y - way}]
+        page.command("Input.dispatchTouchEvent", type="touchMove", touchPoints=moved)
+    page.command("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+    assert page.marked("cols") == set()
+
+
 def test_a_pin_can_be_released_by_its_button(page: Page) -> None:
     assert page.run("return document.querySelector('#release').hidden")
     page.click("x", (0, 0, 2, 2))

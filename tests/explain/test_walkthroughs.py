@@ -108,7 +108,7 @@ def test_max_pool_shows_the_gradients_of_plain_loops(geometry: Geometry, whole: 
     shown = panels(explain("max-pool", case))
     x, dout = case.x.values, case.upstream.values
     assert_equal(shown["out"], references.max_pool(x, *arguments(geometry)))
-    dx = references.max_pool_backward(x, *arguments(geometry), dout)
+    dx = references.max_pool_backward(x, geometry.kernel_size, geometry.stride, geometry.sides, dout)
     for name in ("dx", "own_dx"):
         assert_equal(shown[name], dx)
 
@@ -167,6 +167,14 @@ def test_a_pixel_that_wins_four_windows() -> None:  # B15
     # where nothing of the reader's overlaps, the same picture with gradients of one
     apart = panels(explain("max-pool", case_of(np.arange(16.0).reshape(1, 1, 4, 4), topic="max-pool")))
     assert apart["added"].values.tolist() == [[0, 0, 0], [0, 4, 0], [0, 0, 0]]
+
+
+def test_a_pixel_that_wins_two_windows_is_shown() -> None:
+    image = np.array([[1.0, 9, 2]]).reshape(1, 1, 1, 3)
+    case = case_of(image, topic="max-pool", kernel_size=(1, 2), stride=(1, 1))
+    shown = panels(explain("max-pool", case))
+    assert shown["stored[near]"].values.tolist() == [[0, 2, 0]]
+    assert shown["dx[near]"].values.tolist() == [[0, 3, 0]]
 
 
 def test_padding_never_wins() -> None:  # B18
