@@ -125,6 +125,16 @@ def test_arrow_keys_go_on_beyond_the_part_shown(open_page: OpenPage) -> None:
     assert page.focused() == ("cols", (3, last))
 
 
+def test_the_focus_stays_in_the_matrix_when_another_part_of_it_is_drawn(open_page: OpenPage) -> None:
+    page = open_page(Case("im2col", counting(1, 1, 28, 28), (5, 5)))
+    page.focus('[data-panel="cols"] [data-r="3"][data-k="7"]')
+    page.go_to(576)
+    focused = page.focused()
+    assert focused is not None
+    assert focused[0] == "cols"
+    assert page.marked("cols") == {(r, 575) for r in range(25)}, "the step is lit, not what has the focus"
+
+
 def test_a_tap_pins_and_a_second_tap_releases(page: Page) -> None:
     page.resize(360, 740, touch=True)
     page.tap("x", (0, 0, 1, 1))
