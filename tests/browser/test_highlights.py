@@ -167,9 +167,14 @@ def test_headers_of_the_matrix_light_windows_and_kernel_cells(open_page: OpenPag
     assert page.marked("cols") == {(7, k) for k in range(4)}
 
 
-def test_each_window_of_a_pixel_is_outlined_on_the_image(open_page: OpenPage) -> None:
+@pytest.mark.parametrize(
+    ("pixel", "starts"), [((1, 2), [[0, 0], [0, 2], [1, 0], [1, 2]]), ((1, 4), [[0, 2], [1, 2]])]
+)
+def test_each_window_of_a_pixel_is_outlined_on_the_image(
+    open_page: OpenPage, pixel: tuple[int, int], starts: list[list[int]]
+) -> None:
     page = open_page(Case("col2im", counting(1, 1, 3, 5), (2, 3), (1, 2), Sides(0, 0, 0, 1)))
-    page.point("x", (0, 0, 1, 2))
+    page.point("x", (0, 0, *pixel))
     outlines = page.run(
         """const box = (h, w) => document
           .querySelector(`[data-panel="x"] [data-h="${h}"][data-w="${w}"]`).getBoundingClientRect();
@@ -184,7 +189,7 @@ def test_each_window_of_a_pixel_is_outlined_on_the_image(open_page: OpenPage) ->
           return null;
         });"""
     )
-    assert sorted(outlines) == [[0, 0], [0, 2], [1, 0], [1, 2]]
+    assert sorted(outlines) == starts
 
 
 def test_many_windows_get_one_frame_around_all(open_page: OpenPage) -> None:

@@ -470,7 +470,9 @@
       return "It stands for 0, and what col2im would add to it is dropped.";
     }
     return {
-      im2col: () => `Its value ${written(value)} is copied to ${plural(cells.length, "cell")} of the matrix.`,
+      im2col: () => cells.length
+        ? `Its value ${written(value)} is copied to ${plural(cells.length, "cell")} of the matrix.`
+        : "It is not in the matrix.",
       col2im: () => cells.length
         ? `It comes back as ${summed(cells.map((cell) => written(m.cols[cell])))} = ` +
           `${written(sum(cells.map((cell) => m.cols[cell])))}.`
@@ -894,9 +896,9 @@
 
     /** Put the focus back on the number that had it, or on another one of its panel. */
     regain({ name, kind, key }) {
-      const { numbers } = this.panes[name];
+      const { numbers, planes } = this.panes[name];
       const same = numbers.find((number) => number.kind === kind && number.key === key);
-      this.focus((same ?? numbers[0]).cell, { preventScroll: true });
+      this.focus(same ? same.cell : planes[0].stop, { preventScroll: true });
     }
 
     renderPanel(name) {
