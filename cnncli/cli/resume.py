@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cnncli.cli.checkpoints import checkpoint_file
 from cnncli.cli.plan import Plan
 from cnncli.config import (
     Config,
     Difference,
     build_schedule,
     differences,
-    dump_config,
     load_config,
-    parse_config,
 )
 from cnncli.data import CATALOG
 from cnncli.errors import UsageError
-from cnncli.training import RunDirectory
+from cnncli.training import RunDirectory, best_epoch
 
 
 def plan_resumed_run(run_path: Path, config_path: Path | None, overrides: Sequence[str]) -> Plan:
@@ -32,23 +29,14 @@ def plan_resumed_run(run_path: Path, config_path: Path | None, overrides: Sequen
     """
     run = RunDirectory(run_path)
     checkpoint = run.load_last()
-    if checkpoint is not None:
-        checkpoint_file(run_path)  # the best epoch so far may stay the best
+    if checkpoint is not None and best_epoch(checkpoint.metrics) < checkpoint.epoch:
+        run.load_best(checkpoint.metrics)  # it may stay the best, so it must be there
     # without a checkpoint the run died before its first, so nothing but the configuration is there
     recorded = run.load_config() if checkpoint is None else checkpoint.config
-    wanted = _wanted(recorded, run, config_path, overrides)
+    # config.yaml and not the checkpoint: whoever edits it to train longer means it, as with --set
+    wanted = load_config(run.config if config_path is None else config_path, overrides)
     _check_differences(run, recorded, wanted)
     return Plan(wanted, run, checkpoint=checkpoint, recorded=recorded)
-
-
-def _wanted(
-    recorded: Config, run: RunDirectory, config_path: Path | None, overrides: Sequence[str]
-) -> Config:
-    if config_path is not None:
-        return load_config(config_path, overrides)
-    if overrides:
-        return parse_config(dump_config(recorded), str(run.config), run.path, overrides)
-    return recorded
 
 
 def _check_differences(run: RunDirectory, recorded: Config, wanted: Config) -> None:

@@ -15,6 +15,7 @@ from cnncli.cli.progress import Progress
 from cnncli.cli.run_summary import write_summary
 from cnncli.cli.streams import Stream
 from cnncli.data import Dataset, Split, load_dataset
+from cnncli.errors import CheckpointError
 from cnncli.training import (
     Evaluation,
     RunDirectory,
@@ -23,7 +24,6 @@ from cnncli.training import (
     TrainingData,
     Workers,
     evaluate,
-    load_checkpoint,
     run_epochs,
 )
 
@@ -68,7 +68,7 @@ def carry_out(plan: Plan, workers: Workers, stream: Stream) -> Outcome:
         with deferred_interrupts() as check_interrupts:
             _record_changes(plan, trainer, run)
             _train(trainer, run, stream, check_interrupts)
-        return Outcome(trainer, run, _evaluate_best(run, dataset.test, workers))
+        return Outcome(trainer, run, _evaluate_best(trainer, run, dataset.test, workers))
 
 
 def _new_trainer(plan: Plan, dataset: Dataset, workers: Workers) -> Trainer:
@@ -81,10 +81,21 @@ def _new_trainer(plan: Plan, dataset: Dataset, workers: Workers) -> Trainer:
 
 def _record_changes(plan: Plan, trainer: Trainer, run: RunDirectory) -> None:
     """Write what is new since the run was left: further epochs, another place of the data."""
+    run.remove_leftovers()
     if plan.checkpoint is not None:
         run.rebuild_metrics(plan.checkpoint)
+        _restore_best(trainer, run)
     if not plan.is_new and plan.config != plan.recorded and not trainer.is_finished:
         run.record(trainer.checkpoint(), is_best=trainer.best_epoch == trainer.epoch)
+
+
+def _restore_best(trainer: Trainer, run: RunDirectory) -> None:
+    """Write best.npz again if it is lost or damaged and the last epoch is the best."""
+    if trainer.best_epoch == trainer.epoch:
+        try:
+            run.load_best(trainer.metrics)
+        except CheckpointError:
+            trainer.checkpoint().save(run.best)
 
 
 def _train(trainer: Trainer, run: RunDirectory, stream: Stream, check_interrupts: Callable[[], None]) -> None:
@@ -101,8 +112,8 @@ def _train(trainer: Trainer, run: RunDirectory, stream: Stream, check_interrupts
             check_interrupts()
 
 
-def _evaluate_best(run: RunDirectory, test: Split, workers: Workers) -> Evaluation:
-    best = load_checkpoint(run.best)
+def _evaluate_best(trainer: Trainer, run: RunDirectory, test: Split, workers: Workers) -> Evaluation:
+    best = run.load_best(trainer.metrics)
     return evaluate(best.build_network(), test, best.normalization, workers)
 
 

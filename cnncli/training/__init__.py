@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cnncli.training.checkpoint import Checkpoint, load_checkpoint
 from cnncli.training.evaluation import ClassScores, Evaluation, evaluate
-from cnncli.training.reports import EpochReport, StepReport, is_finished
+from cnncli.training.reports import EpochReport, StepReport, best_epoch, is_finished
 from cnncli.training.run_directory import RunDirectory, run_epochs
 from cnncli.training.trainer import Trainer, TrainingData
 from cnncli.training.workers import Workers, available_cores
@@ -25,6 +25,7 @@ __all__ = [
     "TrainingData",
     "Workers",
     "available_cores",
+    "best_epoch",
     "evaluate",
     "is_finished",
     "load_checkpoint",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import glob
 import io
 import math
 import os
@@ -13,6 +15,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
+
+# what file systems say that have no hard links
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 class ArchiveError(Exception):
@@ -26,12 +31,9 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
     ------
     OSError : the file cannot be written; what stood at `path` is untouched
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _temporary_beside(path)
     try:
-        with temporary.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_through(temporary, write)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -39,13 +41,63 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
     _sync_directory(path.parent)
 
 
+def write_text_exclusively(path: Path, text: str) -> None:
+    """Write a UTF-8 text where nothing stands yet: the whole file appears at once, or none.
+
+    Raises
+    ------
+    FileExistsError : something stands there; of several programs at once only one succeeds
+    OSError : the file cannot be written; nothing is left behind
+    """
+    temporary = _temporary_beside(path)
+    try:
+        _write_through(temporary, lambda file: _write_utf8(file, text))
+        try:
+            os.link(temporary, path)  # unlike a rename, it never replaces anything
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            _write_new(path, text)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_directory(path.parent)
+
+
+def remove_temporaries(path: Path) -> None:
+    """Remove what a program that was killed while it wrote `path` left beside it."""
+    for temporary in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        temporary.unlink(missing_ok=True)
+
+
+def _temporary_beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+def _write_through(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+    """Write a file and wait until it is on the disk."""
+    with path.open("wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _write_new(path: Path, text: str) -> None:
+    with path.open("xb") as file:
+        try:
+            _write_utf8(file, text)
+            file.flush()
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+
+def _write_utf8(file: IO[bytes], text: str) -> None:
+    file.write(text.encode("utf-8"))
+
+
 def write_text_atomically(path: Path, text: str) -> None:
     """Write a UTF-8 text as `write_atomically` does."""
-
-    def write(file: IO[bytes]) -> None:
-        file.write(text.encode("utf-8"))
-
-    write_atomically(path, write)
+    write_atomically(path, lambda file: _write_utf8(file, text))
 
 
 def _sync_directory(directory: Path) -> None:

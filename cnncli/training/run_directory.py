@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from cnncli.config import Config, dump_config, load_config
 from cnncli.errors import CheckpointError, TrainingError, UsageError
-from cnncli.training.archive import write_text_atomically
+from cnncli.training.archive import remove_temporaries, write_text_atomically, write_text_exclusively
 from cnncli.training.checkpoint import Checkpoint, load_checkpoint
-from cnncli.training.reports import EpochReport
+from cnncli.training.reports import EpochReport, best_epoch
 from cnncli.training.trainer import OnStep, Trainer
 
 NAMES = ("config.yaml", "metrics.jsonl", "last.npz", "best.npz")
@@ -55,8 +56,7 @@ class RunDirectory:
         """
         run = cls(path)
         try:
-            run._claim(overwrite=overwrite)
-            write_text_atomically(run.config, dump_config(config))
+            run._claim(dump_config(config), overwrite=overwrite)
         except OSError as error:
             raise _cannot_write(path, error) from None
         return run
@@ -95,7 +95,7 @@ class RunDirectory:
         elif self.path.exists() or self.path.is_symlink():  # a link to nothing does not exist
             raise self._is_a_file()
 
-    def _claim(self, *, overwrite: bool) -> None:
+    def _claim(self, config_text: str, *, overwrite: bool) -> None:
         if not overwrite:
             self.require_free()
         try:
@@ -103,11 +103,12 @@ class RunDirectory:
         except FileExistsError:
             raise self._is_a_file() from None
         if overwrite:
+            self.remove_leftovers()
             for name in NAMES:
                 (self.path / name).unlink(missing_ok=True)
         try:
             # two runs may both have found the directory free: only one can make this file
-            self.config.touch(exist_ok=False)
+            write_text_exclusively(self.config, config_text)
         except FileExistsError:
             raise self._taken() from None
 
@@ -168,7 +169,41 @@ class RunDirectory:
         """
         if not self.config.is_file():
             raise CheckpointError(f"{self.path}: holds no run (there is no config.yaml in it)")
-        return load_checkpoint(self.last) if self.last.exists() else None
+        if self.last.exists():
+            return load_checkpoint(self.last)
+        if self._has_finished_epochs():
+            raise CheckpointError(
+                f"{self.path}: {self.last.name} is missing, so the run cannot be gone on with; "
+                f"put {self.last.name} back, or train anew in another directory"
+            )
+        return None
+
+    def _has_finished_epochs(self) -> bool:
+        # a run that dies while it writes its first checkpoints leaves a best of epoch 0 at most
+        if self.metrics.is_file() and self.metrics.stat().st_size > 0:
+            return True
+        return self.best.is_file() and load_checkpoint(self.best).epoch > 0
+
+    def load_best(self, metrics: Sequence[dict[str, Any]]) -> Checkpoint:
+        """Load the best checkpoint of the run that has these metrics so far.
+
+        Raises
+        ------
+        CheckpointError : it is missing, damaged, or of another epoch or run
+        """
+        best, epoch = load_checkpoint(self.best), best_epoch(metrics)
+        # the times in the metrics tell runs apart
+        if list(best.metrics) != list(metrics[:epoch]):
+            raise CheckpointError(
+                f"{self.best}: expected epoch {epoch}, the best of this run, got epoch {best.epoch} "
+                "of another time or run"
+            )
+        return best
+
+    def remove_leftovers(self) -> None:
+        """Remove half-written files that a killed program has left."""
+        for name in NAMES:
+            remove_temporaries(self.path / name)
 
     def load_config(self) -> Config:
         """Read the resolved configuration."""

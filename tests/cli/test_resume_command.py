@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 
@@ -44,8 +45,8 @@ def train_and_die(
             cnncli(*TRAIN, "--set", "training.epochs=5", "--run-dir", run, *options)
 
 
-# config.yaml, then best, last and metrics for epochs 0, 1, ...; best is written where it is better
-@pytest.mark.parametrize("n_writes", range(1, 13))
+# best, last and metrics for epochs 0, 1, ...; best is written where it is better
+@pytest.mark.parametrize("n_writes", range(12))
 def test_a_run_that_died_anywhere_ends_with_the_same_bits(
     whole: Path, cnncli: Cnncli, monkeypatch: pytest.MonkeyPatch, n_writes: int
 ) -> None:
@@ -191,10 +192,86 @@ def test_a_damaged_checkpoint_is_not_replaced_by_a_new_start(whole: Path, cnncli
     assert f"not a cnncli checkpoint: {Path('whole') / 'last.npz'}" in result.err
 
 
-def test_a_lost_best_checkpoint_is_found_before_training(whole: Path, cnncli: Cnncli) -> None:
-    (whole / "best.npz").unlink()
-    before = {path: path.read_bytes() for path in whole.iterdir()}
-    result = cnncli("train", "--resume", "whole", "--set", "training.epochs=6")
+def forget_that_the_last_epoch_is_best(run: Path) -> None:
+    """Let the first epoch be the best one in what last.npz knows."""
+    last = load_checkpoint(run / "last.npz")
+    first = {**last.metrics[0], "validation_accuracy": 1.0, "validation_loss": 0.0}
+    dataclasses.replace(last, metrics=(first, *last.metrics[1:])).save(run / "last.npz")
+
+
+def contents(run: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in run.iterdir()}
+
+
+@pytest.mark.parametrize("fate", ["lost", "damaged", "of another run"])
+def test_a_best_checkpoint_that_cannot_be_used_is_found_before_training(
+    whole: Path, cnncli: Cnncli, fate: str
+) -> None:
+    best = whole / "best.npz"
+    forget_that_the_last_epoch_is_best(whole)
+    if fate == "lost":
+        best.unlink()
+    elif fate == "damaged":
+        best.write_bytes(best.read_bytes()[:500])
+    else:
+        assert cnncli(*TRAIN, "--set", "training.epochs=1", "--run-dir", "other").code == 0
+        shutil.copy(whole.parent / "other" / "best.npz", best)
+    before = contents(whole)
+    for options in ((), ("--set", "training.epochs=6")):
+        result = cnncli("train", "--resume", "whole", *options)
+        assert (result.code, result.out) == (1, "")
+        assert str(Path("whole") / "best.npz") in result.err
+    assert contents(whole) == before
+
+
+@pytest.mark.parametrize("fate", ["lost", "damaged", "of another run"])
+def test_the_best_checkpoint_is_written_again_where_the_last_epoch_is_best(
+    whole: Path, cnncli: Cnncli, fate: str
+) -> None:
+    best, original = whole / "best.npz", (whole / "best.npz").read_bytes()
+    if fate == "lost":
+        best.unlink()
+    elif fate == "damaged":
+        best.write_bytes(original[:500])
+    else:
+        assert cnncli(*TRAIN, "--set", "training.epochs=1", "--run-dir", "other").code == 0
+        shutil.copy(whole.parent / "other" / "best.npz", best)
+    assert cnncli("train", "--resume", "whole").code == 0
+    assert best.read_bytes() == original
+
+
+def test_a_lost_last_checkpoint_is_no_new_start(whole: Path, cnncli: Cnncli) -> None:
+    (whole / "last.npz").unlink()
+    before = contents(whole)
+    result = cnncli("train", "--resume", "whole")
     assert (result.code, result.out) == (1, "")
-    assert "there is no best.npz in it" in result.err
-    assert {path: path.read_bytes() for path in whole.iterdir()} == before
+    assert "last.npz is missing" in result.err
+    assert contents(whole) == before
+    (whole / "metrics.jsonl").unlink()  # best.npz still tells that epochs were finished
+    assert cnncli("train", "--resume", "whole").code == 1
+
+
+def test_an_edited_configuration_counts_as_what_is_wanted(whole: Path, cnncli: Cnncli) -> None:
+    config = whole / "config.yaml"
+    text = config.read_text()
+    config.write_text(text.replace("seed: 0", "seed: 7"))
+    result = cnncli("train", "--resume", "whole")
+    assert (result.code, result.out) == (2, "")
+    assert "seed: 0 before, 7 now" in result.err
+    config.write_text(text.replace("epochs: 5", "epochs: 6"))
+    assert cnncli("train", "--resume", "whole").code == 0
+    assert load_checkpoint(whole / "last.npz").epoch == 6
+    assert load_checkpoint(whole / "last.npz").config == load_config(config)
+
+
+def test_what_a_killed_program_left_half_written_is_removed(whole: Path, cnncli: Cnncli) -> None:
+    left = [whole / ".last.npz.99999.tmp", whole / ".metrics.jsonl.7.tmp"]
+    mine = whole / ".notes.txt.1.tmp"
+    for path in (*left, mine):
+        path.write_bytes(b"half")
+    assert cnncli("train", "--resume", "whole", "--set", "training.epochs=6").code == 0
+    assert not any(path.exists() for path in left)
+    left[0].write_bytes(b"half")
+    assert cnncli(*TRAIN, "--run-dir", "whole", "--overwrite").code == 0
+    assert not left[0].exists()
+    assert mine.exists()

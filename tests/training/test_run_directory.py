@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cnncli.config import Config, load_config
-from cnncli.errors import CheckpointError, UsageError
+from cnncli.errors import CheckpointError, TrainingError, UsageError
 from cnncli.training import RunDirectory, Trainer, Workers, load_checkpoint, run_epochs
 from tests.training.runs import make_config, make_data
 
@@ -122,3 +124,37 @@ def test_a_run_that_died_before_its_first_checkpoint_starts_anew(tmp_path: Path)
     run = RunDirectory.create(tmp_path / "run", make_config())
     assert run.load_last() is None
     assert run.load_config() == make_config()
+
+
+def test_a_full_disk_leaves_no_empty_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full_disk(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full_disk)
+        with pytest.raises(TrainingError, match="No space left on device"):
+            RunDirectory.create(tmp_path / "run", make_config())
+    assert list((tmp_path / "run").iterdir()) == []
+    RunDirectory.create(tmp_path / "run", make_config())
+
+
+def test_of_two_runs_that_found_a_directory_free_one_gets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    RunDirectory.create(tmp_path / "run", make_config(seed=1))
+    before = (tmp_path / "run" / "config.yaml").read_bytes()
+    monkeypatch.setattr(RunDirectory, "require_free", lambda run: None)
+    with pytest.raises(UsageError, match="taken"):
+        RunDirectory.create(tmp_path / "run", make_config(seed=2))
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["config.yaml"]
+    assert (tmp_path / "run" / "config.yaml").read_bytes() == before
+
+
+def test_a_file_system_without_hard_links_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(source: Path, target: Path) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    run = RunDirectory.create(tmp_path / "run", make_config())
+    assert load_config(run.config) == make_config()
+    assert [path.name for path in run.path.iterdir()] == ["config.yaml"]
