@@ -10,7 +10,7 @@ from cnncli.cli.checkpoints import checkpoint_file
 from cnncli.cli.download_progress import DownloadProgress
 from cnncli.cli.evaluation_report import write_evaluation
 from cnncli.cli.options import json_option, path_option, start_workers, threads_option
-from cnncli.cli.recorded_data import load_recorded_split
+from cnncli.cli.recorded_data import data_place, load_recorded_split
 from cnncli.cli.streams import notices, results, write_json
 from cnncli.training import evaluate, load_checkpoint
 
@@ -50,6 +50,6 @@ def evaluate_checkpoint(
     if as_json:
         write_json(evaluation.to_dict())
         return
-    dataset, n_epochs = loaded.config.data.dataset, loaded.config.training.epochs
-    notices().write(f"{file}: epoch {loaded.epoch} of {n_epochs}, {split} images of {dataset}")
+    place, n_epochs = data_place(loaded, data_directory), loaded.config.training.epochs
+    notices().write(f"{file}: epoch {loaded.epoch} of {n_epochs}, {split} images of {place}")
     write_evaluation(split, evaluation, results())

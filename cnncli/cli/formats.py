@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from pathlib import Path
+
+PROGRAM = "cnncli"
 
 
 def count(number: int) -> str:
@@ -46,5 +50,13 @@ def duration(seconds: float) -> str:
 
 
 def command(*words: str | Path) -> str:
-    """Write a command line that can be pasted into a shell."""
-    return shlex.join(str(word) for word in words)
+    """Write a command line of this program that can be pasted into a shell."""
+    return shlex.join([_program(), *(str(word) for word in words)])
+
+
+def _program() -> str:
+    """Name this program as the shell finds it: by its path where it is not on PATH."""
+    called = Path(sys.argv[0])
+    if called.stem == PROGRAM and shutil.which(PROGRAM) is None:
+        return str(called)
+    return PROGRAM

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -9,9 +12,15 @@ import click
 
 from cnncli.cli import formats
 from cnncli.cli.streams import notices, results
+from cnncli.data import Part
+from cnncli.data.directory import find_file
+from cnncli.data.source import KINDS
 from cnncli.errors import UsageError
+from cnncli.training.archive import write_text_exclusively
 
 STARTER = "starter.yaml"
+NO_DIRECTORY = "  # directory: data     # where"
+HERE = Path("data", "mnist")
 
 
 @click.command()
@@ -21,15 +30,31 @@ def init(path: Path) -> None:
 
     FILE is cnncli.yaml by default, and never overwritten; - stands for standard output.
     """
-    text = files("cnncli.cli").joinpath(STARTER).read_text("utf-8")
+    text = _starter(Path() if str(path) == "-" else path.parent)
     if str(path) == "-":
         results().write(text.removesuffix("\n"))
         return
+    if path.is_dir():
+        raise UsageError(f"{path}: is a directory; name a file in it")
     try:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        write_text_exclusively(path, text)
     except FileExistsError:
         raise UsageError(f"{path}: exists already; name another file") from None
+    except OSError as error:
+        error.filename = str(path)  # not the temporary file beside it
+        raise
     stream = notices()
     stream.write(f"wrote {path}")
-    stream.write(f"next: {formats.command('cnncli', 'train', '--config', path)}")
+    stream.write(f"next: {formats.command('train', '--config', path)}")
+
+
+def _starter(directory: Path) -> str:
+    """Return the starter for a file in `directory`; it names the MNIST files if they are at hand."""
+    text = files("cnncli.cli").joinpath(STARTER).read_text("utf-8")
+    parts: tuple[Part, ...] = ("train", "test")
+    if all(find_file(HERE, part, kind) for part in parts for kind in KINDS):
+        place = Path(os.path.relpath(HERE, directory)).as_posix()
+        # quotes are for names that YAML would read as something else
+        written = place if re.fullmatch(r"[./]*[A-Za-z][A-Za-z0-9_./-]*", place) else json.dumps(place)
+        text = text.replace(NO_DIRECTORY, f"  directory: {written}  # where")
+    return text

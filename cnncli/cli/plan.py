@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from cnncli.config import Config, build_network, load_config
-from cnncli.data import DatasetDescription, describe_dataset
+from cnncli.data import CATALOG, DatasetDescription, describe_dataset
+from cnncli.errors import DataError
 from cnncli.nn import Network
 from cnncli.training import Checkpoint, RunDirectory, is_finished
 
@@ -70,7 +71,14 @@ class Plan:
         Raises
         ------
         ConfigError : the validation set would leave nothing to train on
+        DataError : the data is not there, or damaged
         """
+        dataset = self.config.data.dataset
+        if not self.is_new and dataset not in CATALOG and not Path(dataset).exists():
+            raise DataError(
+                f"{dataset}: the data set of the run is no longer there; say where it is with "
+                "--set data.dataset=PATH"
+            )
         data = describe_dataset(self.config.data.dataset, self.config.data.directory)
         if self.config.data.validation_size >= data.train_size:
             raise self.config.error(

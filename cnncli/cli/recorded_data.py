@@ -64,11 +64,23 @@ def _load_known(
         ) from None
 
 
+def data_place(checkpoint: Checkpoint, directory: Path | None) -> str:
+    """Say in words which data `load_recorded_split` reads."""
+    dataset = checkpoint.config.data.dataset
+    if dataset not in CATALOG:
+        return str(_own_path(Path(dataset), directory))
+    return dataset if directory is None else f"{dataset} in {directory}"
+
+
+def _own_path(recorded: Path, named: Path | None) -> Path:
+    if named is not None and recorded.suffix == ".npz" and named.is_dir():
+        return named / recorded.name
+    return recorded if named is None else named
+
+
 def _load_own(recorded: Path, named: Path | None, part: Part) -> Split:
     """Load images of the user's own, from where the run found them or from where they are now."""
-    path = recorded if named is None else named
-    if named is not None and recorded.suffix == ".npz" and named.is_dir():
-        path = named / recorded.name
+    path = _own_path(recorded, named)
     if not path.exists():
         raise DataError(f"{path}: the data set of the run is not here; say where it is with --data-dir")
     return load_split(str(path), None, part)

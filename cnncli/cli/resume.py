@@ -57,6 +57,9 @@ def _may_change(difference: Difference, wanted: Config) -> bool:
     if difference.key_path == "data.directory":
         # the files are verified, so they are the same wherever they are
         return wanted.data.dataset in CATALOG
+    if difference.key_path == "data.dataset":
+        # images of the user's own may have moved; the trainer compares them with the run's
+        return not {difference.before, difference.after} & CATALOG.keys()
     if difference.key_path == "training.epochs":
         return bool(difference.after > difference.before) and not _depends_on_end(wanted)
     return False

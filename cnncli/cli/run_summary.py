@@ -55,7 +55,7 @@ def write_outcome(trainer: Trainer, run: RunDirectory, stream: Stream) -> None:
             ("best epoch", f"{trainer.best_epoch} of {trainer.epoch}, {why}"),
             ("checkpoint", str(run.best)),
             ("time", formats.duration(sum(line["seconds"] for line in trainer.metrics))),
-            ("next", formats.command("cnncli", "eval", run.path)),
+            ("next", formats.command("eval", run.path)),
         ],
     )
 

@@ -125,9 +125,9 @@ def _naming_the_checkpoint(run: RunDirectory, trainer: Trainer) -> Iterator[None
     except KeyboardInterrupt:
         if trainer.is_finished:
             left = f"training is done, the best epoch is kept in {run.best}"
-            command = formats.command("cnncli", "eval", run.path)
+            command = formats.command("eval", run.path)
         else:
             n_epochs = trainer.config.training.epochs
             left = f"epoch {trainer.epoch} of {n_epochs} is kept in {run.last}"
-            command = formats.command("cnncli", "train", "--resume", run.path)
+            command = formats.command("train", "--resume", run.path)
         raise KeyboardInterrupt(f"interrupted: {left}\ngo on with: {command}") from None

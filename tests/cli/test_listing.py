@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import os
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cnncli.cli import formats
 from cnncli.config import fields_of, load_config, parse_config
 from cnncli.config.schema import SECTIONS, TOP_LEVEL
 from cnncli.nn import LAYERS, OPTIMIZERS, SCHEDULES
@@ -113,3 +117,42 @@ def test_init_where_nothing_can_be_written(workspace: Path, cnncli: Cnncli, path
     result = cnncli("init", path)
     assert result.code in (1, 2)
     assert result.err.startswith(f"error: {path}: ")
+
+
+def test_init_names_the_mnist_files_that_are_at_hand(workspace: Path, cnncli: Cnncli) -> None:
+    Path("data").mkdir()
+    Path("data/mnist").symlink_to(MNIST)
+    Path("configs").mkdir()
+    assert cnncli("init", "configs/my.yaml").code == 0
+    assert load_config("configs/my.yaml").data.directory == MNIST.resolve()
+    text = Path("configs/my.yaml").read_text()
+    assert "  directory: ../data/mnist  # where the files are" in text
+
+
+def test_a_full_disk_leaves_no_half_configuration(
+    workspace: Path, cnncli: Cnncli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    before = sorted(workspace.iterdir())
+    result = cnncli("init", "my.yaml")
+    assert (result.code, result.err) == (1, "error: my.yaml: No space left on device\n")
+    assert sorted(workspace.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("called", "on_path", "shown"),
+    [
+        (".venv/bin/cnncli", False, ".venv/bin/cnncli eval runs/a"),
+        (".venv/bin/cnncli", True, "cnncli eval runs/a"),
+        ("cnncli/__main__.py", False, "cnncli eval runs/a"),
+    ],
+)
+def test_a_command_to_try_is_one_that_the_shell_finds(
+    monkeypatch: pytest.MonkeyPatch, called: str, on_path: bool, shown: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", [called])
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}" if on_path else None)
+    assert formats.command("eval", Path("runs/a")) == shown

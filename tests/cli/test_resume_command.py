@@ -122,13 +122,12 @@ def test_added_epochs_survive_a_second_kill(
             ["training.epochs=6", "schedule.constant.warmup=0.1"],
             "schedule.constant.warmup: 0.0 before, 0.1 now",
         ),
-        (["data.dataset=other.npz"], "data.dataset: "),
+        (["data.dataset=mnist"], "data.dataset: "),
     ],
 )
 def test_every_other_difference_is_named_and_refused(
     whole: Path, cnncli: Cnncli, settings: list[str], message: str
 ) -> None:
-    shutil.copy("tiny.npz", "other.npz")
     before = {path: path.read_bytes() for path in whole.iterdir()}
     for source in ([], ["--config", whole / "config.yaml"]):
         options = [option for setting in settings for option in ("--set", setting)]
@@ -275,3 +274,32 @@ def test_what_a_killed_program_left_half_written_is_removed(whole: Path, cnncli:
     assert cnncli(*TRAIN, "--run-dir", "whole", "--overwrite").code == 0
     assert not left[0].exists()
     assert mine.exists()
+
+
+def test_images_that_have_moved_can_be_named(whole: Path, cnncli: Cnncli) -> None:
+    Path("elsewhere").mkdir()
+    shutil.move("tiny.npz", "elsewhere/tiny.npz")
+    lost = cnncli("train", "--resume", "whole", "--set", "training.epochs=6")
+    assert (lost.code, lost.out) == (1, "")
+    assert "tiny.npz: the data set of the run is no longer there; say where it is with --set" in lost.err
+    moved = ("--set", "data.dataset=elsewhere/tiny.npz")
+    assert cnncli("train", "--resume", "whole", "--set", "training.epochs=6", *moved).code == 0
+    last = load_checkpoint(whole / "last.npz")
+    assert last.epoch == 6
+    assert last.config.data.dataset == str(Path("elsewhere/tiny.npz").resolve())
+    make_tiny_dataset(Path("other.npz"), seed=9)
+    other = cnncli(
+        "train", "--resume", "whole", "--set", "training.epochs=7", "--set", "data.dataset=other.npz"
+    )
+    assert (other.code, other.out) == (1, "")
+    assert "not those that the run was trained on" in other.err
+
+
+def test_eval_names_the_images_that_it_read(whole: Path, cnncli: Cnncli) -> None:
+    Path("elsewhere").mkdir()
+    shutil.move("tiny.npz", "elsewhere/tiny.npz")
+    place = Path("elsewhere", "tiny.npz")
+    for named in ("elsewhere", str(place)):
+        result = cnncli("eval", "whole", "--data-dir", named)
+        assert result.code == 0
+        assert result.err.splitlines()[0].endswith(f"test images of {place}")
