@@ -17,7 +17,7 @@ from cnncli.data import Normalization, Split
 from cnncli.nn import Network
 from cnncli.training import Workers
 from cnncli.training.gradients import BatchGradients
-from cnncli.training.plan_steps import plan_steps
+from cnncli.training.plan_work import plan_work
 
 Array: TypeAlias = NDArray[Any]
 
@@ -87,7 +87,7 @@ def record_products(config: Config, network: Network) -> list[Product]:
 
 def needed_multiply_adds(network: Network, N: int) -> int:
     """Count what a step needs: forward, parameters, and every input but the first layer's."""
-    steps = [step for step in plan_steps(network) if step.layer.parameters]
+    steps = [step for step in plan_work(network) if step.layer.parameters]
     itemsize = network.dtype.itemsize
     return sum(
         step.forward_work(N, itemsize).multiply_adds

@@ -129,5 +129,7 @@ def _naming_the_checkpoint(run: RunDirectory, trainer: Trainer) -> Iterator[None
         else:
             n_epochs = trainer.config.training.epochs
             left = f"epoch {trainer.epoch} of {n_epochs} is kept in {run.last}"
+            if trainer.epoch == 0:
+                left = f"no epoch was finished; {run.last} is the start"
             command = formats.command("train", "--resume", run.path)
         raise KeyboardInterrupt(f"interrupted: {left}\ngo on with: {command}") from None

@@ -10,6 +10,7 @@ import numpy as np
 
 from cnncli.errors import ShapeError
 from cnncli.nn.arrays import FloatArray
+from cnncli.nn.buffers import short_buffers
 from cnncli.nn.layers.base import Layer, Parameter
 from cnncli.nn.plan import execution_plan
 
@@ -23,7 +24,8 @@ class Network:
 
     Attributes
     ----------
-    layers : as given; parameters are named by their place here
+    layers : as given; they hold the parameters, which are named by their place here, but not what a
+        forward pass leaves behind
     plan : what is computed, see `execution_plan`; it shares the layers' parameters
 
     Raises
@@ -76,28 +78,36 @@ class Network:
             for name, buffer in layer.buffers.items()
         }
 
+    @property
+    def first_trained(self) -> int:
+        """Place in the plan of the first layer that has parameters; the plan's length if none has."""
+        return next((place for place, step in enumerate(self.plan) if step.layer.parameters), len(self.plan))
+
+    @short_buffers()
     def forward(
         self, x: FloatArray, training: bool = False, rng: np.random.Generator | None = None
     ) -> FloatArray:
         """Map (*input_shape, N) to (*output_shape, N); layers that drop or draw take `rng` in turn."""
-        for layer in self.plan:
+        for layer, _ in self.plan:
             x = layer.forward(x, training=training, rng=rng)
         return x
 
+    @short_buffers()
     def backward(self, grad_output: FloatArray) -> FloatArray:
         """Write the gradient of every parameter and return that of the input."""
-        for layer in reversed(self.plan):
+        for layer, _ in reversed(self.plan):
             grad_output = layer.backward(grad_output)
         return grad_output
 
+    @short_buffers()
     def parameter_gradients(self, grad_output: FloatArray) -> None:
         """Write the gradient of every parameter and go no further down than the first layer that has any."""
-        first = next((index for index, layer in enumerate(self.plan) if layer.parameters), len(self.plan))
-        for layer in reversed(self.plan[first + 1 :]):
+        first = self.first_trained
+        for layer, _ in reversed(self.plan[first + 1 :]):
             grad_output = layer.backward(grad_output)
-        for layer in self.plan[first : first + 1]:
-            layer.check_grad_output(grad_output)
-            layer.parameter_gradients(grad_output)
+        if first < len(self.plan):
+            self.plan[first].layer.check_grad_output(grad_output)
+            self.plan[first].layer.parameter_gradients(grad_output)
 
     def replica(self) -> Network:
         """Make a network that shares the parameter values and owns its gradients and scratch."""

@@ -90,12 +90,18 @@ class Optimizer(ABC):
     def load_state(self, state: Mapping[str, FloatArray], step_count: int) -> None:
         """Continue from a saved state; nothing is changed where it does not fit."""
         if state.keys() != self.state.keys() or any(
-            state[key].shape != own.shape for key, own in self.state.items()
+            not _takes_the_place_of(state[key], own) for key, own in self.state.items()
         ):
-            raise CheckpointError("the optimizer's state belongs to another network or optimizer")
+            raise CheckpointError(
+                "the optimizer's state belongs to another network or optimizer, or is not finite"
+            )
         for key, own in self.state.items():
             own[...] = state[key]
         self.step_count = step_count
+
+
+def _takes_the_place_of(array: FloatArray, own: FloatArray) -> bool:
+    return array.shape == own.shape and array.dtype == own.dtype and bool(np.isfinite(array).all())
 
 
 class SGD(Optimizer):

@@ -15,8 +15,9 @@ from cnncli.config import Choice, Config, build_network, build_optimizer
 from cnncli.data import Normalization, Split
 from cnncli.data.randomness import DROPOUT, WEIGHTS, stream
 from cnncli.nn import Network, softmax_cross_entropy
+from cnncli.nn.buffers import short_buffers
 from cnncli.training.gradients import shard_slices
-from cnncli.training.plan_steps import PlanStep, plan_steps
+from cnncli.training.plan_work import PlanWork, plan_work
 from cnncli.training.profile_report import LayerProfile, PassProfile, Profile
 from cnncli.training.reference_rates import ReferenceRates, measure_rates
 from cnncli.training.reports import StepReport
@@ -54,7 +55,7 @@ def profile_step(
     N = shards[-1].stop - shards[-1].start  # the last one is never shorter than another
     images = _random_images(image_shape, class_count, N)
     measurement = _Measurement(config, network, images)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), short_buffers():
         rates = measure_rates(network.dtype)
         shard = _medians(lambda: measurement.shard_seconds(batch_size), repeat)
         (optimizer_seconds,) = _medians(measurement.optimizer_seconds, repeat)
@@ -89,23 +90,23 @@ class _Measurement:
 
     def shard_seconds(self, batch_size: int) -> list[float]:
         """Time the input, forward of every layer, the loss, and backward of the last layer to the first."""
-        plan, first = self._network.plan, _first_with_parameters(self._network)
+        plan, first = self._network.plan, self._network.first_trained
         rng = stream(self._config.seed, DROPOUT, 0, 0)
         chosen = np.arange(len(self._images))
         marks = [time.perf_counter()]
         x = self._normalization.apply(self._images.images[chosen], self._network.dtype)
         labels = self._images.labels[chosen]
         marks.append(time.perf_counter())
-        for layer in plan:
+        for layer, _ in plan:
             x = layer.forward(x, training=True, rng=rng)
             marks.append(time.perf_counter())
         _, grad = softmax_cross_entropy(
             x, labels, label_smoothing=self._config.loss.label_smoothing, divisor=batch_size
         )
         marks.append(time.perf_counter())
-        for layer in reversed(plan[first:]):
+        for layer, _ in reversed(plan[first:]):
             layer.parameter_gradients(grad)
-            if layer is not plan[first]:
+            if layer is not plan[first].layer:
                 grad = layer.input_gradient(grad)
             marks.append(time.perf_counter())
         return [end - start for start, end in pairwise(marks)]
@@ -159,9 +160,9 @@ def _layer_profiles(
     backward: Sequence[float],
 ) -> tuple[LayerProfile, ...]:
     """Put times and work together; `backward` runs from the last layer to the first with parameters."""
-    first, itemsize = _first_with_parameters(network), network.dtype.itemsize
+    first, itemsize = network.first_trained, network.dtype.itemsize
 
-    def profile(step: PlanStep, index: int) -> LayerProfile:
+    def profile(step: PlanWork, index: int) -> LayerProfile:
         work = step.forward_work(N, itemsize)
         forward_pass = PassProfile(forward[index], work, rates.bound_of(work, forward[index]))
         backward_pass = None
@@ -171,11 +172,7 @@ def _layer_profiles(
             backward_pass = PassProfile(seconds, work, rates.bound_of(work, seconds))
         return LayerProfile(step.name, step.indices, forward_pass, backward_pass)
 
-    return tuple(profile(step, index) for index, step in enumerate(plan_steps(network)))
-
-
-def _first_with_parameters(network: Network) -> int:
-    return next(index for index, layer in enumerate(network.plan) if layer.parameters)
+    return tuple(profile(step, index) for index, step in enumerate(plan_work(network)))
 
 
 def _random_images(image_shape: tuple[int, int, int], class_count: int, n: int) -> Split:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cnncli.training.plan_steps import Work
+from cnncli.training.plan_work import Work
 from cnncli.training.reference_rates import Bound, ReferenceRates
 
 

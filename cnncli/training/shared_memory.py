@@ -10,9 +10,17 @@ from numpy.typing import DTypeLike, NDArray
 
 
 def shared_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return an array of zeros in memory that a fork shares instead of copying."""
+    """Return an array of zeros in memory that a fork shares instead of copying.
+
+    Raises
+    ------
+    MemoryError : there is not that much
+    """
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    memory = mmap.mmap(-1, max(size, 1))  # lives as long as the array that refers to it
+    try:
+        memory = mmap.mmap(-1, max(size, 1))  # lives as long as the array that refers to it
+    except (OSError, OverflowError) as error:
+        raise MemoryError(f"cannot share {size:,} bytes between the workers ({error})") from None
     return np.frombuffer(memory, dtype=dtype, count=size // np.dtype(dtype).itemsize).reshape(shape)
 
 

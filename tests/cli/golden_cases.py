@@ -19,7 +19,7 @@ from cnncli.cli.main import run
 from cnncli.cli.profile import write_profile
 from cnncli.cli.streams import Stream
 from cnncli.training import Evaluation
-from cnncli.training.plan_steps import Work
+from cnncli.training.plan_work import Work
 from cnncli.training.profile_report import LayerProfile, PassProfile, Profile
 from cnncli.training.reference_rates import Bound, ReferenceRates
 from tests.cli.program import CONFIGS

@@ -89,7 +89,7 @@ def test_signals_during_every_write_cut_nothing_in_half(
     result = cnncli("train", "--resume", "runs/tiny")
     # the three files of epoch 0 are written whole before the first step ends the run
     assert result.code == 130
-    assert "epoch 0 of 2 is kept in" in result.err
+    assert "no epoch was finished; " in result.err
     assert len(written) > 6
     assert load_checkpoint(workspace / "runs/tiny/last.npz").epoch == 0
     assert load_checkpoint(workspace / "runs/tiny/best.npz").epoch == 0

@@ -305,3 +305,20 @@ def test_a_batch_without_images() -> None:
     assert y.shape == (4, 0)
     assert grad_input.shape == (*SMALL_SHAPE, 0)
     assert not any(grad.any() for grad in grads)
+
+
+def test_numpy_keeps_its_buffer_size_whatever_happens() -> None:
+    seen = list[int]()
+
+    class Looking(ReLU):
+        def forward(
+            self, x: np.ndarray, training: bool = False, rng: np.random.Generator | None = None
+        ) -> np.ndarray:
+            seen.append(np.getbufsize())
+            return super().forward(x, training, rng)
+
+    network = Network([Looking((3,))])
+    network.backward(network.forward(np.ones((3, 2))))
+    with pytest.raises(ShapeError):
+        network.forward(np.ones((4, 2)))
+    assert max(seen) < np.getbufsize() == 8192

@@ -55,7 +55,7 @@ def assert_plan_agrees(layers: list[Layer], N: int = 3, *, rounded: bool = False
 
 
 def kinds(layers: list[Layer]) -> list[type[Layer]]:
-    return [type(layer) for layer in execution_plan(layers)]
+    return [type(step.layer) for step in execution_plan(layers)]
 
 
 def test_relu_moves_behind_the_pool_and_the_pool_into_the_convolution() -> None:

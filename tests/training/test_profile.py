@@ -16,7 +16,7 @@ from cnncli.nn import Adam, Conv2D, Dense, Flatten, MaxPool2D, Network, ReLU
 from cnncli.nn.layers.pooled_conv import PooledConv2D
 from cnncli.training import Workers
 from cnncli.training import profile as profile_module
-from cnncli.training.plan_steps import Work, plan_steps
+from cnncli.training.plan_work import Work, plan_work
 from cnncli.training.profile import profile_step
 from cnncli.training.profile_report import LayerProfile, PassProfile, Profile
 from cnncli.training.reference_rates import ReferenceRates, measure_rates
@@ -85,13 +85,13 @@ def network_of(name: str) -> Network:
     ],
 )
 def test_layers_are_named_as_in_the_configuration(name: str, expected: list[tuple[str, Any]]) -> None:
-    assert [(step.name, step.indices) for step in plan_steps(network_of(name))] == expected
+    assert [(step.name, step.indices) for step in plan_work(network_of(name))] == expected
 
 
 @pytest.mark.parametrize("name", ["quickstart", "simple_convnet", "lenet", "keras_mnist", "pytorch_mnist"])
 def test_every_layer_is_in_the_plan_once_with_its_parameters(name: str) -> None:
     network = network_of(name)
-    steps = plan_steps(network)
+    steps = plan_work(network)
     assert sorted(index for step in steps for index in step.indices) == list(range(len(network.layers)))
     for step in steps:
         parameters = [parameter for part in step.parts for parameter in part.parameters.values()]
@@ -99,7 +99,7 @@ def test_every_layer_is_in_the_plan_once_with_its_parameters(name: str) -> None:
 
 
 def test_the_work_of_a_convolution() -> None:
-    (step,) = plan_steps(Network([Conv2D((2, 5, 4), out_channels=3, kernel_size=(3, 2))]))
+    (step,) = plan_work(Network([Conv2D((2, 5, 4), out_channels=3, kernel_size=(3, 2))]))
     N, columns, inputs, outputs, parameters = 10, 12 * 9 * 10, 40 * 10, 27 * 10, 3 * 12 + 3
     assert step.forward_work(N, 4) == Work(3 * columns, 4 * (inputs + outputs + parameters + 2 * columns))
     assert step.backward_work(N, 4, with_input=False) == Work(
@@ -116,20 +116,20 @@ def test_the_work_of_a_convolution() -> None:
 def test_the_work_of_a_pooled_convolution_leaves_out_what_the_pool_does() -> None:
     conv = Conv2D((1, 7, 7), out_channels=2, kernel_size=3)  # 5x5 outputs, of which the pool sees 4x4
     network = Network([conv, MaxPool2D(conv.output_shape, kernel_size=2)])
-    (step,) = plan_steps(network)
+    (step,) = plan_work(network)
     assert isinstance(step.layer, PooledConv2D)
     assert step.forward_work(3, 4).multiply_adds == 2 * 9 * 16 * 3
 
 
 def test_the_work_of_the_other_layers() -> None:
-    (pool,) = plan_steps(Network([MaxPool2D((2, 7, 7), kernel_size=3, stride=2)]))
+    (pool,) = plan_work(Network([MaxPool2D((2, 7, 7), kernel_size=3, stride=2)]))
     assert pool.forward_work(1, 4) == Work(0, 4 * 3 * 9 * 2 * 3 * 3)
-    (relu,) = plan_steps(Network([ReLU((6,))]))
+    (relu,) = plan_work(Network([ReLU((6,))]))
     assert relu.forward_work(5, 8) == Work(0, 8 * 2 * 30)
     assert relu.backward_work(5, 8, with_input=True) == Work(0, 8 * 3 * 30)
-    (flatten,) = plan_steps(Network([Flatten((2, 3))]))
+    (flatten,) = plan_work(Network([Flatten((2, 3))]))
     assert flatten.forward_work(5, 4) == flatten.backward_work(5, 4, with_input=True) == Work(0, 0)
-    (dense,) = plan_steps(Network([Dense((6,), out_features=4)]))
+    (dense,) = plan_work(Network([Dense((6,), out_features=4)]))
     assert dense.forward_work(5, 4) == Work(120, 4 * (30 + 20 + 28))
     assert dense.backward_work(5, 4, with_input=False) == Work(120, 4 * (20 + 28 + 30))
 

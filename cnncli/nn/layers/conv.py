@@ -23,6 +23,9 @@ class Conv2D(Layer):
         dW    = grad_output @ cols.T
         dx    = col2im(weight.T @ grad_output)
 
+    They are computed in blocks of windows, and dx for one row of the kernel at a time, so that the
+    matrices stay in the processor's cache; the sums are the same.
+
     Parameters
     ----------
     input_shape : (C, H, W)

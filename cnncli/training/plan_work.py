@@ -1,4 +1,4 @@
-"""The layers that a network computes, traced back to the layers of its configuration."""
+"""How much work the layers are that a network computes, and which layers of its configuration they are."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from dataclasses import dataclass
 
 from cnncli.nn import Conv2D, Flatten, Layer, MaxPool2D, Network
 from cnncli.nn.inspection import NAMES
-from cnncli.nn.layers.pooled_conv import PooledConv2D
-
-# what the plan computes together
-FUSED: dict[type[Layer], tuple[type[Layer], ...]] = {PooledConv2D: (Conv2D, MaxPool2D)}
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class PlanStep:
+class PlanWork:
     """One layer of ``Network.plan``.
 
     Attributes
@@ -129,16 +125,9 @@ class PlanStep:
         return 3 * math.prod(self.layer.windows.kernel_size) * self._outputs(N)
 
 
-def plan_steps(network: Network) -> tuple[PlanStep, ...]:
-    """Find for each layer of the plan the layers that it stands for.
-
-    The plan reorders and joins layers, but layers of one kind stay in their order.
-    """
-    waiting: dict[type[Layer], list[int]] = {}
-    for index, layer in enumerate(network.layers):
-        waiting.setdefault(type(layer), []).append(index)
-    steps = []
-    for layer in network.plan:
-        indices = tuple(waiting[kind].pop(0) for kind in FUSED.get(type(layer), (type(layer),)))
-        steps.append(PlanStep(layer, indices, tuple(network.layers[index] for index in indices)))
-    return tuple(steps)
+def plan_work(network: Network) -> tuple[PlanWork, ...]:
+    """Trace every layer of the plan back to the layers that it stands for."""
+    return tuple(
+        PlanWork(layer, indices, tuple(network.layers[index] for index in indices))
+        for layer, indices in network.plan
+    )
