@@ -42,9 +42,16 @@ def tree_bytes(pid: int) -> int:
 
 def _tree(pid: int) -> Iterator[int]:
     yield pid
-    for children in PROC.glob(f"{pid}/task/*/children"):
-        for child in _read(children).split():
+    for thread in _threads(pid):
+        for child in _read(thread / "children").split():
             yield from _tree(int(child))
+
+
+def _threads(pid: int) -> list[Path]:
+    try:
+        return list((PROC / str(pid) / "task").iterdir())
+    except OSError:  # the process has ended
+        return []
 
 
 def _bytes(pid: int) -> int:

@@ -17,7 +17,7 @@ from cnncli.data import Normalization, Split
 from cnncli.nn import Network
 from cnncli.training import Workers
 from cnncli.training.gradients import BatchGradients
-from cnncli.training.plan_work import plan_work
+from cnncli.training.profiling.plan_work import plan_work
 
 Array: TypeAlias = NDArray[Any]
 

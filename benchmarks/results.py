@@ -39,7 +39,12 @@ def present(
     else:
         print(text)
     if write:
-        README.write_text(filled(README.read_text(encoding="utf-8"), command, text), encoding="utf-8")
+        write_into(README, command, text)
+
+
+def write_into(file: Path, command: str, text: str) -> None:
+    """Put a text into the place of a command in a Markdown file; see `filled`."""
+    file.write_text(filled(file.read_text(encoding="utf-8"), command, text), encoding="utf-8")
 
 
 def filled(document: str, command: str, text: str) -> str:

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 from benchmarks.children import in_turn, run_module
 from benchmarks.command import add_networks, command_parser
-from benchmarks.machine import load_average
-from benchmarks.networks import BATCH_SIZES
-from benchmarks.results import duration, present, ratio, table
+from benchmarks.machine import load_average, machine_line
+from benchmarks.networks import BATCH_SIZES, ROOT
+from benchmarks.results import duration, present, ratio, table, write_into
 
 COMMAND = "training_step"
 
@@ -87,6 +87,30 @@ def evaluation_table(results: dict[str, Times]) -> str:
     return table(EVALUATION_HEADS, rows)
 
 
+def short_table(steps: dict[str, Times], evaluations: dict[str, Times]) -> str:
+    """Lay out what the README shows: the training steps, and how evaluation compares."""
+    heads = (
+        "network, batch",
+        "cnncli",
+        "PyTorch, its faster layout",
+        "times PyTorch's speed: training",
+        "evaluation",
+    )
+    rows = []
+    for network, times in steps.items():
+        median = medians(times)
+        rows.append(
+            [
+                f"{network}, {BATCH_SIZES[network]}",
+                duration(median["cnncli"]),
+                duration(min(median["contiguous"], median["channels_last"])),
+                ratio(1 / time_ratio(times)),
+                ratio(1 / time_ratio(evaluations[network])),
+            ]
+        )
+    return table(heads, rows)
+
+
 def _step_row(network: str, times: Times) -> list[str]:
     median = medians(times)
     share = median["products"] / median["cnncli"]
@@ -134,6 +158,8 @@ def main() -> None:
     ]
     data = {"seconds_per_step": steps, "seconds_per_evaluation": evaluations, "evaluated_images": TEST_IMAGES}
     present(COMMAND, load, sections, data, as_json=arguments.as_json, write=arguments.write)
+    if arguments.write:
+        write_into(ROOT / "README.md", COMMAND, f"{short_table(steps, evaluations)}\n\n{machine_line(load)}.")
 
 
 if __name__ == "__main__":

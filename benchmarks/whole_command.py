@@ -31,6 +31,8 @@ LAYOUTS = ("contiguous", "channels_last")
 MANY_MULTIPLY_ADDS = 1_000_000
 START_UPS_PER_ROUND = 5
 
+ESTIMATED_THREADS = (8, 32)
+
 
 def train_arguments(directory: str, threads: int, batch_size: int | None = None) -> list[str]:
     """Give the command that trains quickstart as a user does."""
@@ -159,15 +161,39 @@ def threads_section(networks: Sequence[str], rounds: int, seconds: float, data: 
         for network in networks
     }
     data["seconds_per_step_by_threads"] = times
+    title = (
+        f"Training step on one thread and on two, networks with more than {MANY_MULTIPLY_ADDS:,} "
+        f"multiply-adds for an image, medians of {rounds} processes in turn; for more threads an estimate "
+        "on paper:"
+    )
+    return f"{title}\n\n{threads_table(times)}"
+
+
+def threads_table(times: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+    """Lay out the times on one thread and on two, and what more threads should give."""
     rows = []
     for network, by_threads in times.items():
         one, two = (statistics.median(by_threads[n]) for n in ("1", "2"))
-        rows.append([f"{network}, {BATCH_SIZES[network]}", duration(one), duration(two), ratio(one / two)])
-    title = (
-        f"Training step on one thread and on two, networks with more than {MANY_MULTIPLY_ADDS:,} "
-        f"multiply-adds for an image, medians of {rounds} processes in turn:"
-    )
-    return f"{title}\n\n{table(('network, batch', '1 thread', '2 threads', 'times as fast'), rows)}"
+        estimates = [f"{estimated_speed_up(one / two, n):.1f}" for n in ESTIMATED_THREADS]
+        rows.append(
+            [f"{network}, {BATCH_SIZES[network]}", duration(one), duration(two), ratio(one / two), *estimates]
+        )
+    heads = [f"on {n} (estimate)" for n in ESTIMATED_THREADS]
+    return table(("network, batch", "1 thread", "2 threads", "times as fast", *heads), rows)
+
+
+def estimated_speed_up(on_two: float, n_threads: int) -> float:
+    """Estimate how many times as fast as on one thread a step is, from the speed-up on two.
+
+    Amdahl's law: the part that does not get faster is ``2 / on_two - 1`` of the time on one thread. As
+    many shards as threads are assumed, and no more than there can be in flight. Cores that share a cache
+    or run hot do worse.
+    """
+    # not at the top: the help needs no NumPy
+    from cnncli.training.gradients import SHARDS_IN_FLIGHT
+
+    serial = max(2 / on_two - 1, 0)
+    return 1 / (serial + (1 - serial) / min(n_threads, SHARDS_IN_FLIGHT))
 
 
 def start_section(rounds: int, data: dict[str, Any]) -> str:

@@ -53,4 +53,12 @@ class CheckpointError(CnncliError):
 
 
 class TrainingError(CnncliError):
-    """Training cannot go on: the loss or a gradient is not finite, or the run cannot be written."""
+    """Training cannot go on: a worker has ended, the run cannot be written, or the numbers diverge."""
+
+
+class DivergenceError(TrainingError):
+    """A loss, a gradient or a weight has left the range of numbers; going on would repeat it."""
+
+
+class GradientError(CnncliError):
+    """A backward pass does not give the gradient of its forward pass, or cannot be run."""

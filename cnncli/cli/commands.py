@@ -22,11 +22,15 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "init": LazyCommand("init", "init", "Write a commented starter configuration."),
     "train": LazyCommand("train", "train", "Train a network, then evaluate it on the test set."),
     "eval": LazyCommand("evaluate", "evaluate_checkpoint", "Evaluate a checkpoint on a data set."),
+    "predict": LazyCommand("predict", "predict_pictures", "Tell the digits, or other classes, on pictures."),
     "inspect-shapes": LazyCommand(
         "inspect_shapes", "inspect_shapes", "Show shapes, parameters and cost of every layer."
     ),
     "explain": LazyCommand(
         "explain", "explain_topic", "Show every number of im2col, col2im, conv or max-pool."
+    ),
+    "gradcheck": LazyCommand(
+        "gradcheck", "gradcheck", "Check every gradient against differences of forward."
     ),
     "profile": LazyCommand("profile", "profile_network", "Show where the time of a training step goes."),
     "download": LazyCommand("download", "download", "Download a data set and verify it."),

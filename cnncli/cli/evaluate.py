@@ -9,14 +9,16 @@ import click
 from cnncli.cli.checkpoints import checkpoint_file
 from cnncli.cli.download_progress import DownloadProgress
 from cnncli.cli.evaluation_report import write_evaluation
-from cnncli.cli.options import json_option, path_option, start_workers, threads_option
+from cnncli.cli.options import PathText, json_option, path_option, threads_option
 from cnncli.cli.recorded_data import data_place, load_recorded_split
 from cnncli.cli.streams import notices, results, write_json
+from cnncli.cli.workers import start_workers
+from cnncli.errors import DivergenceError
 from cnncli.training import evaluate, load_checkpoint
 
 
 @click.command("eval")
-@click.argument("checkpoint", metavar="CHECKPOINT", type=click.Path(path_type=Path))
+@click.argument("checkpoint", metavar="CHECKPOINT", type=PathText(path_type=Path))
 @click.option(
     "--split",
     type=click.Choice(["test", "validation", "train"]),
@@ -46,7 +48,10 @@ def evaluate_checkpoint(
     with DownloadProgress(notices()) as progress:
         images = load_recorded_split(loaded, split, data_directory, progress)
     with start_workers(threads, loaded.config) as workers:
-        evaluation = evaluate(network, images, loaded.normalization, workers)
+        try:
+            evaluation = evaluate(network, images, loaded.normalization, workers)
+        except DivergenceError as error:
+            raise DivergenceError(f"{file}: {error}") from None
     if as_json:
         write_json(evaluation.to_dict())
         return

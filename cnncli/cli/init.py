@@ -11,12 +11,13 @@ from pathlib import Path
 import click
 
 from cnncli.cli import formats
+from cnncli.cli.options import PathText
 from cnncli.cli.streams import notices, results
 from cnncli.data import Part
+from cnncli.data.atomic_files import write_text_exclusively
 from cnncli.data.directory import find_file
 from cnncli.data.source import KINDS
 from cnncli.errors import UsageError
-from cnncli.training.archive import write_text_exclusively
 
 STARTER = "starter.yaml"
 NO_DIRECTORY = "  # directory: data     # where"
@@ -24,7 +25,7 @@ HERE = Path("data", "mnist")
 
 
 @click.command()
-@click.argument("path", metavar="[FILE]", default="cnncli.yaml", type=click.Path(path_type=Path))
+@click.argument("path", metavar="[FILE]", default="cnncli.yaml", type=PathText(path_type=Path))
 def init(path: Path) -> None:
     """Write a commented starter configuration.
 

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from cnncli.cli import formats
-from cnncli.cli.checkpoints import checkpoint_file
-from cnncli.cli.options import count_option, json_option, path_option, set_option
+from cnncli.cli.options import (
+    count_option,
+    json_option,
+    path_option,
+    set_option,
+    threads_option,
+)
 from cnncli.cli.streams import Stream, results, write_json
 from cnncli.cli.tables import Column, table
-from cnncli.config import build_network, load_config
+from cnncli.config import Config, build_network, load_config
 from cnncli.data import describe_dataset
 from cnncli.nn import Network
 from cnncli.nn.inspection import LayerFacts, NetworkFacts, inspect_network
-from cnncli.training import load_checkpoint
+
+if TYPE_CHECKING:
+    from cnncli.training.step_facts import StepFacts
 
 
 @click.command()
@@ -31,8 +38,15 @@ from cnncli.training import load_checkpoint
 )
 @count_option(
     "--batch-size",
-    summary="Show a batch of N images, the batch axis last. By default: one image, without that axis.",
+    summary="Show a batch of N images, the batch axis last. By default: one image, without that axis; "
+    "with --backward the configuration's training.batch_size.",
 )
+@click.option(
+    "--backward",
+    is_flag=True,
+    help="Show every array of one training step instead, forward and backward, with its size.",
+)
+@threads_option()
 @json_option()
 @click.pass_context
 def inspect_shapes(
@@ -41,6 +55,8 @@ def inspect_shapes(
     overrides: tuple[str, ...],
     checkpoint_path: Path | None,
     batch_size: int | None,
+    backward: bool,
+    threads: int | None,
     as_json: bool,
 ) -> None:
     """Show shapes, parameters and cost of every layer.
@@ -54,20 +70,37 @@ def inspect_shapes(
     mult-adds   multiplications, each with an addition, of a forward pass
     memory      size of the output
     sees        height x width of the image that one output depends on
+
+    With --backward one shard of the batch, of zeros, is sent through the network, and the arrays
+    are listed that it really needs: blocks of windows, layers that are computed together. Layers
+    bear their places in the configuration. --threads says how many shards are in memory at once.
+
+    With --json, --backward adds the key "step": batch_size, shard_size, n_shards, n_threads,
+    n_in_flight, dtype; batch, input, layers, loss and update, each with a note, temporary_bytes and a
+    list of arrays: name, shape_words, shape, dtype, count, nbytes, kind. A layer has name, indices
+    and note, and these in forward and in backward, which is null where none is needed. The sums are
+    batch_bytes, shard_kept_bytes, shard_peak_bytes and peak_bytes.
     """
     if (config_path is None) == (checkpoint_path is None):
         raise click.UsageError("give one of --config FILE and --checkpoint FILE", ctx)
+    if threads is not None and not backward:
+        raise click.UsageError("--threads goes with --backward", ctx)
     if config_path is not None:
-        network, title = _from_config(config_path, overrides), str(config_path)
+        config, network, n_images = _from_config(config_path, overrides)
+        default_batch_size = min(config.training.batch_size, n_images)
+        title = str(config_path)
     else:
         assert checkpoint_path is not None
         if overrides:
             raise click.UsageError("--set goes with --config; a checkpoint is what it is", ctx)
-        file = checkpoint_file(checkpoint_path)
-        network, title = load_checkpoint(file).build_network(), str(file)
+        config, network, title = _from_checkpoint(checkpoint_path)
+        default_batch_size = config.training.batch_size
     facts = inspect_network(network, batch_size)
+    step = _step(config, network, batch_size or default_batch_size, threads) if backward else None
     if as_json:
-        write_json(facts_as_json(facts))
+        write_json(facts_as_json(facts) | ({} if step is None else {"step": step.to_dict()}))
+    elif step is not None:
+        _write_step(title, step)
     else:
         stream = results()
         stream.write(stream.bold(title) + stream.dim(f"  {_per(batch_size)}, {network.dtype}"))
@@ -110,11 +143,39 @@ def facts_as_json(facts: NetworkFacts) -> dict[str, Any]:
     }
 
 
-def _from_config(path: Path, overrides: tuple[str, ...]) -> Network:
+def _from_config(path: Path, overrides: tuple[str, ...]) -> tuple[Config, Network, int]:
+    """Build the network of a configuration; tell also how many images an epoch has."""
     config = load_config(path, overrides)
     data = describe_dataset(config.data.dataset, config.data.directory)
     # the weights are not looked at
-    return build_network(config, data.image_shape, data.class_count, np.random.default_rng(0))
+    network = build_network(config, data.image_shape, data.class_count, np.random.default_rng(0))
+    return config, network, max(data.train_size - config.data.validation_size, 1)
+
+
+# The engine is imported where it is needed: the table of shapes, asked for most, takes half the time without.
+
+
+def _from_checkpoint(path: Path) -> tuple[Config, Network, str]:
+    """Build the network of a checkpoint; return also its file."""
+    from cnncli.cli.checkpoints import checkpoint_file
+    from cnncli.training import load_checkpoint
+
+    file = checkpoint_file(path)
+    checkpoint = load_checkpoint(file)
+    return checkpoint.config, checkpoint.build_network(), str(file)
+
+
+def _step(config: Config, network: Network, batch_size: int, threads: int | None) -> StepFacts:
+    from cnncli.cli.workers import thread_count
+    from cnncli.training.step_arrays import inspect_step
+
+    return inspect_step(config, network, batch_size=batch_size, n_threads=thread_count(threads, config))
+
+
+def _write_step(title: str, step: StepFacts) -> None:
+    from cnncli.cli.step_table import write_step
+
+    write_step(title, step, results())
 
 
 def _cells(layer: LayerFacts) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeAlias
@@ -15,9 +15,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def interrupts() -> Iterator[None]:
-    """Raise KeyboardInterrupt at once for either signal."""
+    """Raise KeyboardInterrupt at once for either signal; further ones change nothing."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        _handle_by(_pass_over)
         raise KeyboardInterrupt
 
     with _handled_by(interrupt):
@@ -29,7 +30,7 @@ def deferred_interrupts() -> Iterator[Callable[[], None]]:
     """Hold both signals back, however often they come.
 
     Yields the function to call where stopping does no harm: it raises KeyboardInterrupt if a signal
-    has come. So does the end of the context.
+    has come. So does the end of the context. Further signals change nothing.
     """
     has_come = False
 
@@ -39,17 +40,27 @@ def deferred_interrupts() -> Iterator[Callable[[], None]]:
 
     def check() -> None:
         if has_come:
+            _handle_by(_pass_over)
             raise KeyboardInterrupt
 
     with _handled_by(note):
         yield check
-    check()
+        check()
 
 
 def ignore_interrupts() -> None:
-    """Ignore both signals from now on, while the last words are written."""
+    """Ignore both signals from now to the end of the program, while the last words are written."""
+    _handle_by(signal.SIG_IGN)
+
+
+def _pass_over(number: int, frame: FrameType | None) -> None:
+    # unlike SIG_IGN it also takes a signal that has come already, of which Python would complain
+    pass
+
+
+def _handle_by(handler: Handler | signal.Handlers) -> None:
     for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, handler)
 
 
 @contextmanager
@@ -59,6 +70,14 @@ def _handled_by(handler: Handler) -> Iterator[None]:
     previous = {number: signal.signal(number, handler) for number in SIGNALS}
     try:
         yield
-    finally:
-        for number, before in previous.items():
-            signal.signal(number, before)
+    except KeyboardInterrupt:
+        raise  # the program is on its way out
+    except BaseException:
+        _restore(previous)
+        raise
+    _restore(previous)
+
+
+def _restore(handlers: Mapping[signal.Signals, Any]) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler)

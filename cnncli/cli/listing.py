@@ -18,7 +18,7 @@ from cnncli.nn import LAYERS, OPTIMIZERS, SCHEDULES
 from cnncli.nn.options import option_of, written
 
 INDENT = "  "
-NAME_WIDTH = 20
+NAME_WIDTH = 23
 DEFAULT_WIDTH = 12
 MAX_WIDTH = 100
 

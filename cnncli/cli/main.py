@@ -18,6 +18,16 @@ REFUSED = 2
 INTERRUPTED = 130
 NO_READER = 141
 
+# what to try where a command runs out of memory
+MEMORY_ADVICE = {
+    "train": "lower training.batch_size or training.shard_size, or use fewer --threads",
+    "profile": "lower training.batch_size or training.shard_size, or use fewer --threads",
+    "eval": "use fewer --threads",
+    "inspect-shapes": "make the network or its images smaller",
+    "gradcheck": "make the network or its images smaller",
+    "explain": "ask for fewer or smaller images, a smaller kernel or fewer filters",
+}
+
 
 @click.group(
     cls=LazyGroup,
@@ -80,7 +90,7 @@ def _run(arguments: Sequence[str]) -> int:
     except OSError as error:
         return _fail(FAILED, _os_message(error))
     except MemoryError as error:
-        return _fail(FAILED, _memory_message(error))
+        return _fail(FAILED, _memory_message(error, arguments))
 
 
 def _invoke(arguments: Sequence[str]) -> int:
@@ -119,6 +129,8 @@ def _os_message(error: OSError) -> str:
     return f"{error.filename}: {reason}" if error.filename is not None else reason
 
 
-def _memory_message(error: MemoryError) -> str:
+def _memory_message(error: MemoryError, arguments: Sequence[str]) -> str:
     detail = f": {error}" if str(error) else ""
-    return f"out of memory{detail}; lower training.batch_size or training.shard_size, or use fewer --threads"
+    command = next((word for word in arguments if not word.startswith("-")), "")
+    advice = f"; {MEMORY_ADVICE[command]}" if command in MEMORY_ADVICE else ""
+    return f"out of memory{detail}{advice}"

@@ -8,34 +8,42 @@ from typing import Any, TypeVar
 
 import click
 
-from cnncli.config import Config
-from cnncli.errors import UsageError
-from cnncli.training import Workers, available_cores
-
-# far above any number of cores; far below what the operating system refuses or chokes on
+# more of anything is a slip of the finger, or something to break tables with
+MAX_COUNT = 1_000_000_000
+# far above any number of cores
 MAX_THREADS = 1024
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
-def count_option(name: str, *, summary: str, at_most: int | None = None) -> Callable[[F], F]:
+class PathText(click.Path):
+    """A path that is not empty: ``Path("")`` would be the current directory."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value):
+            self.fail("expected a path, but it is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def count_option(name: str, *, summary: str, at_most: int = MAX_COUNT) -> Callable[[F], F]:
     """Declare an option that takes an integer of at least 1, refused in the words of the configuration."""
-    expected = "an integer of at least 1" if at_most is None else f"an integer from 1 to {at_most}"
 
     def check(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
         if value is None:
             return None
-        is_number = value.isascii() and value.isdigit() and len(value) < 10
-        if not is_number or int(value) < 1 or (at_most is not None and int(value) > at_most):
-            raise click.BadParameter(f"expected {expected}, got {value}", ctx, param)
-        return int(value)
+        number = _whole_number(value)
+        if 1 <= number <= at_most:
+            return number
+        has_limit = number > at_most or at_most < MAX_COUNT
+        expected = f"an integer from 1 to {at_most}" if has_limit else "an integer of at least 1"
+        raise click.BadParameter(f"expected {expected}, got {value}", ctx, param)
 
     return click.option(name, metavar="N", callback=check, help=summary)
 
 
 def path_option(*names: str, metavar: str, summary: str) -> Callable[[F], F]:
     """Declare an option that takes a path; whether there is anything is for the reader to say."""
-    return click.option(*names, metavar=metavar, type=click.Path(path_type=Path), help=summary)
+    return click.option(*names, metavar=metavar, type=PathText(path_type=Path), help=summary)
 
 
 def set_option() -> Callable[[F], F]:
@@ -45,7 +53,8 @@ def set_option() -> Callable[[F], F]:
         "overrides",
         metavar="KEY=VALUE",
         multiple=True,
-        help="Put a value over the one in the configuration, such as training.epochs=3. Repeatable.",
+        help="Put a value over the one in the configuration, such as training.epochs=3. Repeatable. A "
+        "relative path in it starts from the current directory; in the file, from the file's.",
     )
 
 
@@ -53,7 +62,8 @@ def threads_option() -> Callable[[F], F]:
     """Declare ``--threads``."""
     return count_option(
         "--threads",
-        summary="Threads to compute with; all cores by default. The numbers come out the same.",
+        summary="Threads to compute with; all cores by default. No more than sixteen "
+        "are started: the others would be idle. The numbers come out the same.",
         at_most=MAX_THREADS,
     )
 
@@ -63,17 +73,8 @@ def json_option() -> Callable[[F], F]:
     return click.option("--json", "as_json", is_flag=True, help="Write one JSON document to standard output.")
 
 
-def start_workers(threads: int | None, config: Config) -> Workers:
-    """Start as many threads as the command line says, or else the configuration, or one for each core.
-
-    Raises
-    ------
-    UsageError : the operating system does not start so many
-    """
-    n_workers = threads or config.training.threads or available_cores()
-    if n_workers > MAX_THREADS:
-        raise config.error("training.threads", f"expected at most {MAX_THREADS}, got {n_workers}")
-    try:
-        return Workers(n_workers)
-    except RuntimeError as error:
-        raise UsageError(f"cannot start {n_workers} threads ({error}); use fewer --threads") from None
+def _whole_number(text: str) -> int:
+    """Read digits, of which a few decide; what is no whole number comes out as 0."""
+    if not (text.isascii() and text.isdigit()):
+        return 0
+    return int(text.lstrip("0")[: len(str(MAX_COUNT)) + 1] or "0")

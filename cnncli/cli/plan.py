@@ -10,9 +10,9 @@ import numpy as np
 
 from cnncli.config import Config, build_network, load_config
 from cnncli.data import CATALOG, DatasetDescription, describe_dataset
-from cnncli.errors import DataError
+from cnncli.errors import ConfigError, DataError
 from cnncli.nn import Network
-from cnncli.training import Checkpoint, RunDirectory, is_finished
+from cnncli.training import Checkpoint, RunDirectory, RunLock, is_finished
 
 RUNS = Path("runs")
 
@@ -51,19 +51,19 @@ class Plan:
         """The epoch that is trained next, from 1."""
         return 1 if self.checkpoint is None else self.checkpoint.epoch + 1
 
-    def claim(self) -> RunDirectory:
-        """Take the directory of a new run; that of a run to go on with is taken already.
+    def claim(self, lock: RunLock) -> RunDirectory:
+        """Take the directory of a new run and lock it; that of a run to go on with is both already.
 
         Raises
         ------
-        UsageError : another run has taken it meanwhile
+        UsageError : another run has taken it meanwhile, or is still writing to it
         TrainingError : it cannot be written
         """
         if not self.is_new:
             return self.run
         if self.numbered_name is not None:
-            return RunDirectory.create_numbered(RUNS, self.numbered_name, self.config)
-        return RunDirectory.create(self.run.path, self.config, overwrite=self.overwrite)
+            return RunDirectory.create_numbered(RUNS, self.numbered_name, self.config, lock)
+        return RunDirectory.create(self.run.path, self.config, overwrite=self.overwrite, lock=lock)
 
     def describe_data(self) -> DatasetDescription:
         """Describe the data set, and check what the configuration asks of it.
@@ -90,7 +90,10 @@ class Plan:
 
     def build_network(self, data: DatasetDescription) -> Network:
         """Build the network for what it shows, and for the errors that it has."""
-        return build_network(self.config, data.image_shape, data.class_count, np.random.default_rng(0))
+        try:
+            return build_network(self.config, data.image_shape, data.class_count, np.random.default_rng(0))
+        except ConfigError as error:
+            raise ConfigError(f"{error}{_unused_labels(data)}") from None
 
 
 def plan_new_run(config_path: Path, overrides: Sequence[str], run_path: Path | None, overwrite: bool) -> Plan:
@@ -108,3 +111,13 @@ def plan_new_run(config_path: Path, overrides: Sequence[str], run_path: Path | N
     if not overwrite:
         run.require_free()
     return Plan(config, run, overwrite=overwrite)
+
+
+def _unused_labels(data: DatasetDescription) -> str:
+    """Say which labels have no image, as where classes are counted from 1: they need outputs all the same."""
+    unused = data.unused_labels
+    if not unused:
+        return ""
+    more = f" and {len(unused) - 5} more" if len(unused) > 5 else ""
+    some = ", ".join(map(str, unused[:5]))
+    return f"\n  labels are 0 to {data.class_count - 1}; no image has {some}{more}"

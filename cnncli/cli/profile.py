@@ -13,16 +13,15 @@ from cnncli.cli.options import (
     json_option,
     path_option,
     set_option,
-    start_workers,
     threads_option,
 )
 from cnncli.cli.profile_advice import advice
 from cnncli.cli.streams import Stream, results, write_json
 from cnncli.cli.tables import Column, labelled, table
+from cnncli.cli.workers import start_workers
 from cnncli.config import load_config
 from cnncli.data import describe_dataset
-from cnncli.training.profile import profile_step
-from cnncli.training.profile_report import LayerProfile, PassProfile, Profile
+from cnncli.training.profiling import LayerProfile, PassProfile, Profile, profile_step
 
 LABEL_WIDTH = 9
 MAX_REPEAT = 10_000

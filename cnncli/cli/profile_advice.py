@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cnncli.cli import formats
-from cnncli.training.profile_report import LayerProfile, PassProfile, Profile
+from cnncli.training.profiling import LayerProfile, PassProfile, Profile
 
 # where the optimizer takes more of a step than this, it is the first thing to change
 OPTIMIZER_SHARE = 0.3
@@ -59,4 +59,6 @@ def _remedy_of_layer(layer: LayerProfile, one: PassProfile) -> str:
             "A max_pool2d without padding right behind it would be computed together with it, on smaller "
             "arrays; a larger stride makes them smaller too."
         )
+    if layer.name.startswith("batch_norm"):
+        return "A pool before it instead of behind it makes its arrays smaller."
     return "Fewer channels, a larger stride or a lower training.shard_size make its arrays smaller."

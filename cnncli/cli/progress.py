@@ -89,7 +89,9 @@ class Progress:
         validation = []
         if report.validation_loss is not None and report.validation_accuracy is not None:
             accuracy = formats.percent(report.validation_accuracy)
-            validation = [formats.loss(report.validation_loss), accuracy + (" *" if is_best else "  ")]
+            # 100.00 % is a character wider: it takes that of the space
+            marked = accuracy.rjust(7).ljust(8) + ("*" if is_best else " ")
+            validation = [formats.loss(report.validation_loss), marked]
         return [
             f"{report.epoch}/{self._n_epochs}",
             formats.loss(report.train_loss),

@@ -15,7 +15,7 @@ from cnncli.config import (
 )
 from cnncli.data import CATALOG
 from cnncli.errors import UsageError
-from cnncli.training import RunDirectory, best_epoch
+from cnncli.training import RunDirectory
 
 
 def plan_resumed_run(run_path: Path, config_path: Path | None, overrides: Sequence[str]) -> Plan:
@@ -29,8 +29,8 @@ def plan_resumed_run(run_path: Path, config_path: Path | None, overrides: Sequen
     """
     run = RunDirectory(run_path)
     checkpoint = run.load_last()
-    if checkpoint is not None and best_epoch(checkpoint.metrics) < checkpoint.epoch:
-        run.load_best(checkpoint.metrics)  # it may stay the best, so it must be there
+    if checkpoint is not None:
+        run.require_best(checkpoint.metrics)
     # without a checkpoint the run died before its first, so nothing but the configuration is there
     recorded = run.load_config() if checkpoint is None else checkpoint.config
     # config.yaml and not the checkpoint: whoever edits it to train longer means it, as with --set

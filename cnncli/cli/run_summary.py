@@ -71,7 +71,14 @@ def _write(stream: Stream, entries: Sequence[tuple[str, str]]) -> None:
 def _data(config: Config, n_train: int) -> str:
     n_validation = config.data.validation_size
     aside = f"{formats.count(n_validation)} for validation" if n_validation else "none for validation"
-    return f"{config.data.dataset}: {formats.count(n_train - n_validation)} images to train on, {aside}"
+    images = f"{config.data.dataset}: {formats.count(n_train - n_validation)} images to train on, {aside}"
+    return images + _augmentation(config)
+
+
+def _augmentation(config: Config) -> str:
+    changes = {} if config.data.augment is None else vars(config.data.augment)
+    text = ", ".join(f"{name} {value:g}" for name, value in changes.items() if value)
+    return f"; augmented: {text}" if text else ""
 
 
 def _network(config: Config) -> str:
@@ -94,8 +101,9 @@ def _optimizer(config: Config) -> str:
 
 
 def _training(config: Config, n_train: int, n_threads: int) -> str:
-    batch_size = config.training.batch_size
-    n_steps = -(-(n_train - config.data.validation_size) // batch_size)
+    n_images = n_train - config.data.validation_size
+    batch_size = min(config.training.batch_size, n_images)
+    n_steps = -(-n_images // batch_size)
     epochs, steps = formats.counted(config.training.epochs, "epoch"), formats.counted(n_steps, "step")
     images, threads = formats.counted(batch_size, "image"), formats.counted(n_threads, "thread")
     return f"{epochs} of {steps} of {images}, on {threads}"

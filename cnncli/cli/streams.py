@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -47,7 +49,8 @@ class Stream:
     def write(self, text: str = "") -> None:
         """Write a text and end the line."""
         if self.file is not None:
-            click.echo(text, file=self.file, color=self.has_color)
+            with _naming(self.file):
+                click.echo(text, file=self.file, color=self.has_color)
 
     def bold(self, text: str) -> str:
         return click.style(text, bold=True) if self.has_color else text
@@ -69,7 +72,7 @@ def notices() -> Stream:
     return Stream(sys.stderr)
 
 
-def write_json(document: dict[str, Any]) -> None:
+def write_json(document: dict[str, Any] | list[dict[str, Any]]) -> None:
     """Write one JSON document to standard output, in ASCII."""
     results().write(json.dumps(document, indent=2, allow_nan=False))
 
@@ -85,7 +88,20 @@ def flush_streams() -> None:
     """Write out what is buffered, so that what goes wrong goes wrong here and not at exit."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
-            stream.flush()
+            with _naming(stream):
+                stream.flush()
+
+
+@contextmanager
+def _naming(file: TextIO) -> Iterator[None]:
+    """Name the stream in the error of one that cannot be written, as a full disk."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        name = "standard error" if file is sys.stderr else "standard output"
+        raise OSError(error.errno, error.strerror or str(error), name) from None
 
 
 def discard_streams() -> None:

@@ -8,14 +8,21 @@ import click
 
 from cnncli.cli.evaluation_report import verdict
 from cnncli.cli.inspect_shapes import facts_as_json, write_facts
-from cnncli.cli.options import json_option, path_option, set_option, start_workers, threads_option
+from cnncli.cli.options import (
+    json_option,
+    path_option,
+    set_option,
+    threads_option,
+)
 from cnncli.cli.plan import Plan, plan_new_run
+from cnncli.cli.remains import telling_what_remains
 from cnncli.cli.resume import plan_resumed_run
 from cnncli.cli.run_summary import write_outcome, write_summary
 from cnncli.cli.streams import Stream, notices, results, write_json
-from cnncli.cli.training_run import carry_out
+from cnncli.cli.training_run import Outcome, carry_out
+from cnncli.cli.workers import start_workers, thread_count
 from cnncli.nn.inspection import inspect_network
-from cnncli.training import available_cores
+from cnncli.training import RunLock
 
 
 @click.command()
@@ -69,17 +76,25 @@ def train(
         )
     if resume_path is not None and (run_path is not None or overwrite):
         raise click.UsageError("--run-dir and --overwrite are for new runs, not for --resume", ctx)
-    if resume_path is not None:
-        plan = plan_resumed_run(resume_path, config_path, overrides)
-    else:
-        assert config_path is not None
-        plan = plan_new_run(config_path, overrides, run_path, overwrite)
-    if dry_run:
-        _show(plan, threads, as_json=as_json)
-        return
-    stream = Stream(None) if quiet else notices()
-    with start_workers(threads, plan.config) as workers:
-        outcome = carry_out(plan, workers, stream)
+    with RunLock() as lock:
+        if resume_path is not None:
+            if not dry_run and resume_path.is_dir():
+                lock.take(resume_path)
+            plan = plan_resumed_run(resume_path, config_path, overrides)
+        else:
+            assert config_path is not None
+            plan = plan_new_run(config_path, overrides, run_path, overwrite)
+        if dry_run:
+            _show(plan, threads, as_json=as_json)
+            return
+        stream = Stream(None) if quiet else notices()
+        with start_workers(threads, plan.config) as workers:
+            outcome = carry_out(plan, workers, stream, lock)
+    with telling_what_remains(outcome.trainer, outcome.run):
+        _write_result(plan, outcome, stream, as_json=as_json)
+
+
+def _write_result(plan: Plan, outcome: Outcome, stream: Stream, *, as_json: bool) -> None:
     if not plan.is_finished:
         stream.write()
     if as_json:
@@ -101,7 +116,7 @@ def _show(plan: Plan, threads: int | None, *, as_json: bool) -> None:
         )
         return
     stream = results()
-    n_threads = threads or plan.config.training.threads or available_cores()
+    n_threads = thread_count(threads, plan.config)
     write_summary(plan, description, network, n_threads, plan.run.path, stream)
     write_facts(facts, stream)
     stream.write()

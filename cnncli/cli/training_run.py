@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cnncli.cli import formats
 from cnncli.cli.download_progress import DownloadProgress
 from cnncli.cli.interrupts import deferred_interrupts
 from cnncli.cli.plan import Plan
 from cnncli.cli.progress import Progress
+from cnncli.cli.remains import interruption, system_failure, with_remains
 from cnncli.cli.run_summary import write_summary
 from cnncli.cli.streams import Stream
 from cnncli.data import Dataset, Split, load_dataset
-from cnncli.errors import CheckpointError
+from cnncli.errors import CheckpointError, TrainingError
 from cnncli.training import (
     Evaluation,
     RunDirectory,
+    RunLock,
     StepReport,
     Trainer,
     TrainingData,
@@ -47,13 +47,15 @@ class Outcome:
         }
 
 
-def carry_out(plan: Plan, workers: Workers, stream: Stream) -> Outcome:
+def carry_out(plan: Plan, workers: Workers, stream: Stream, lock: RunLock) -> Outcome:
     """Train what is left of a run, telling `stream` of it, and evaluate its best checkpoint.
+
+    `lock` keeps other processes out of the directory of a new run from the moment that it is taken.
 
     Raises
     ------
-    CnncliError : any kind
-    KeyboardInterrupt : SIGINT or SIGTERM came; its message names the checkpoint to go on from
+    CnncliError : any kind; one that ends a run names the checkpoint to go on from, if there is one
+    KeyboardInterrupt : SIGINT or SIGTERM came; its message does the same
     """
     # what is wrong with the configuration shows before the data is read, let alone fetched
     description = plan.describe_data()
@@ -61,14 +63,23 @@ def carry_out(plan: Plan, workers: Workers, stream: Stream) -> Outcome:
     with DownloadProgress(stream) as downloads:
         dataset = load_dataset(plan.config.data.dataset, plan.config.data.directory, downloads)
     trainer = _new_trainer(plan, dataset, workers)
-    with deferred_interrupts():
-        run = plan.claim()
-    with _naming_the_checkpoint(run, trainer):
-        write_summary(plan, description, trainer.network, workers.n_workers, run.path, stream)
+    run = None if plan.is_new else plan.run
+    try:
         with deferred_interrupts() as check_interrupts:
+            run = plan.claim(lock)
+            check_interrupts()
+            write_summary(plan, description, trainer.network, workers.n_workers, run.path, stream)
             _record_changes(plan, trainer, run)
             _train(trainer, run, stream, check_interrupts)
         return Outcome(trainer, run, _evaluate_best(trainer, run, dataset.test, workers))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(interruption(trainer, run)) from None
+    except (TrainingError, CheckpointError) as error:
+        raise with_remains(error, trainer, run) from None
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise with_remains(system_failure(error), trainer, run) from None
 
 
 def _new_trainer(plan: Plan, dataset: Dataset, workers: Workers) -> Trainer:
@@ -115,21 +126,3 @@ def _train(trainer: Trainer, run: RunDirectory, stream: Stream, check_interrupts
 def _evaluate_best(trainer: Trainer, run: RunDirectory, test: Split, workers: Workers) -> Evaluation:
     best = run.load_best(trainer.metrics)
     return evaluate(best.build_network(), test, best.normalization, workers)
-
-
-@contextmanager
-def _naming_the_checkpoint(run: RunDirectory, trainer: Trainer) -> Iterator[None]:
-    """Say in an interrupt what is left of the run and how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if trainer.is_finished:
-            left = f"training is done, the best epoch is kept in {run.best}"
-            command = formats.command("eval", run.path)
-        else:
-            n_epochs = trainer.config.training.epochs
-            left = f"epoch {trainer.epoch} of {n_epochs} is kept in {run.last}"
-            if trainer.epoch == 0:
-                left = f"no epoch was finished; {run.last} is the start"
-            command = formats.command("train", "--resume", run.path)
-        raise KeyboardInterrupt(f"interrupted: {left}\ngo on with: {command}") from None

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from cnncli.config.build import build_network, build_optimizer, build_schedule
+from cnncli.config.build import build_augmentation, build_network, build_optimizer, build_schedule
 from cnncli.config.differences import Difference, differences
 from cnncli.config.dump import dump_config
 from cnncli.config.faults import Place
 from cnncli.config.load import config_from_dict, load_config, parse_config
-from cnncli.config.schema import Choice, Config, DataConfig, EarlyStopping, LossConfig, TrainingConfig
+from cnncli.config.schema import (
+    AugmentConfig,
+    Choice,
+    Config,
+    DataConfig,
+    EarlyStopping,
+    LossConfig,
+    TrainingConfig,
+)
 from cnncli.config.signatures import REQUIRED, Field, fields_of
 
 __all__ = [
     "REQUIRED",
+    "AugmentConfig",
     "Choice",
     "Config",
     "DataConfig",
@@ -21,6 +30,7 @@ __all__ = [
     "LossConfig",
     "Place",
     "TrainingConfig",
+    "build_augmentation",
     "build_network",
     "build_optimizer",
     "build_schedule",

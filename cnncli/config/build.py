@@ -10,15 +10,18 @@ import numpy as np
 
 from cnncli.config.schema import Choice, Config
 from cnncli.config.signatures import takes
+from cnncli.data import Augmentation
 from cnncli.errors import ConfigError, OptionError, ShapeError
 from cnncli.nn.arrays import DType
-from cnncli.nn.layers import LAYERS, Layer, Parameter
+from cnncli.nn.layers import LAYERS, BatchNorm, Layer, Parameter
 from cnncli.nn.network import Network
 from cnncli.nn.optimizers import OPTIMIZERS, Optimizer
 from cnncli.nn.schedules import SCHEDULES, Schedule
 
 # 4 GiB in float32: with such a padding a forward pass would use up the machine before it failed
 MAX_OUTPUTS = 1 << 30
+# a damaged checkpoint can ask for images of any size, and a batch norm takes memory for each feature at once
+MAX_NORMALIZED = 1 << 24
 
 
 def build_network(
@@ -46,10 +49,13 @@ def build_network(
     for index, choice in enumerate(config.network):
         layers.append(_build_layer(config, index, choice, layers, shape, {"rng": rng, "dtype": dtype}))
         shape = layers[-1].output_shape
+        _check_batch_norm(config, index, layers[-1])
     _check_output(config, shape, class_count)
     network = Network(layers)
     if not network.parameters:
-        raise config.error("network", "expected a layer with parameters to train, such as dense, got none")
+        message = "expected a layer with parameters to train, such as dense, got none"
+        mend = f"end with dense: {{out_features: {class_count}}}"
+        raise config.error("network", f"{message}; {mend}")
     return network
 
 
@@ -58,6 +64,12 @@ def build_optimizer(config: Config, parameters: Mapping[str, Parameter]) -> Opti
     cls: Any = OPTIMIZERS[config.optimizer.name]
     optimizer: Optimizer = cls(parameters, **config.optimizer.options)
     return optimizer
+
+
+def build_augmentation(config: Config) -> Augmentation | None:
+    """Build what changes the training images; None where nothing does."""
+    augment = config.data.augment
+    return None if augment is None else Augmentation(**vars(augment))
 
 
 def build_schedule(config: Config, total_steps: int, steps_per_epoch: int) -> Schedule:
@@ -78,11 +90,15 @@ def _build_layer(
 ) -> Layer:
     cls: Any = LAYERS[choice.name]
     path = f"network[{index}].{choice.name}"
+    if issubclass(cls, BatchNorm) and shape[0] > MAX_NORMALIZED:
+        message = f"expected at most {MAX_NORMALIZED:,} channels or features, got {shape[0]:,}"
+        raise config.error(path, f"{message}; make the layers before it smaller")
     extras = {name: value for name, value in handed_over.items() if takes(cls, name)}
     try:
         layer: Layer = cls(shape, **choice.options, **extras)
     except OptionError as error:
         message = f"expected {error.expected}, got {error.got}; the layer's input is {shape}"
+        message += _mend(error.option, before, shape)
         raise config.error(f"{path}.{error.option}", message) from None
     except ShapeError as error:
         message = str(error).removeprefix(f"{cls.__name__}: ")
@@ -95,6 +111,30 @@ def _build_layer(
         message = f"gives {layer.output_shape} for one image, which is too large; make the layer smaller"
         raise config.error(path, message)
     return layer
+
+
+def _check_batch_norm(config: Config, index: int, layer: Layer) -> None:
+    """Refuse shards of one image for a layer that compares the images of a shard."""
+    if not isinstance(layer, BatchNorm) or math.prod(layer.input_shape[1:]) > 1:
+        return
+    for key in ("batch_size", "shard_size"):
+        if getattr(config.training, key) == 1:
+            message = (
+                f"normalises each feature over the images of a shard, and training.{key} is 1: every output "
+                f"would be the layer's bias; set training.{key} to at least 2, better 32"
+            )
+            raise config.error(f"network[{index}].{config.network[index].name}", message)
+
+
+def _mend(option: str, before: Sequence[Layer], shape: tuple[int, ...]) -> str:
+    """Say what to do about a window that does not fit its input; only shapes show that."""
+    if option == "padding":
+        return "; make the padding smaller or the kernel larger"
+    if option != "kernel_size":
+        return ""
+    has_shrunk = bool(before) and shape[1:] != before[0].input_shape[1:]
+    smaller_before = ", or the image shrink less in the layers before" if has_shrunk else ""
+    return f"; make the kernel smaller or the padding larger{smaller_before}"
 
 
 def _where_it_was_flattened(before: Sequence[Layer], shape: tuple[int, ...]) -> str:

@@ -40,6 +40,7 @@ def dump_config(config: Config) -> str:
     for key in ("optimizer", "schedule"):
         data[key] = _on_one_line(data[key])
     data["loss"] = _Flow(data["loss"])
+    data["data"]["augment"] = _on_one_line(data["data"]["augment"])
     data["training"]["early_stopping"] = _on_one_line(data["training"]["early_stopping"])
     text: str = yaml.dump(
         data,

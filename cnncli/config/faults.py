@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from cnncli.errors import ConfigError
 
 MAX_REPORTED = 100
+# then reading ends: each fault takes a millisecond to word, with its suggestions
+MAX_FOUND = 500
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,15 @@ class Faults:
         return len(self._found)
 
     def add(self, place: Place, key_path: str, message: str) -> None:
+        """Add a fault; of more than anyone would mend, all are raised at once.
+
+        Raises
+        ------
+        ConfigError : there are `MAX_FOUND`
+        """
         self._found.append((place, located(place, key_path, message)))
+        if len(self._found) >= MAX_FOUND:
+            self.raise_any()
 
     def raise_any(self) -> None:
         """Raise one `ConfigError` with a line for each fault, in the order of their places."""
@@ -68,7 +78,8 @@ class Faults:
         ordered = sorted(self._found, key=lambda found: (found[0].rank, found[0].line, found[0].column))
         lines = list(dict.fromkeys(line for _, line in ordered))
         if len(lines) > MAX_REPORTED:
-            lines[MAX_REPORTED:] = [f"and {len(lines) - MAX_REPORTED} more faults"]
+            at_least = "at least " if len(self._found) >= MAX_FOUND else ""
+            lines[MAX_REPORTED:] = [f"and {at_least}{len(lines) - MAX_REPORTED} more faults"]
         raise ConfigError("\n".join(lines))
 
 

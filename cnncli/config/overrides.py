@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cnncli.config.document import Node, read_document
+from cnncli.config.document import MAX_DEPTH, Node, read_document
 from cnncli.config.faults import Faults, Place, UnreadableError, join, one_line
 from cnncli.config.registries import registry_at
 
@@ -28,9 +28,13 @@ def apply_overrides(root: Node, overrides: Sequence[str], faults: Faults) -> Nod
         if not equals or not _KEY_PATH.fullmatch(key):
             faults.add(place, "", f"expected KEY=VALUE, such as training.epochs=3, got {_got(key, equals)}")
             continue
+        steps = re.findall(r"[^.\[\]]+", key)
+        if len(steps) > MAX_DEPTH:
+            faults.add(place, "", f"expected a key of at most {MAX_DEPTH} parts, got {len(steps)}")
+            continue
         override = _Override(place, value, faults)
         try:
-            root = override.put(root, re.findall(r"[^.\[\]]+", key), "")
+            root = override.put(root, steps, "")
         except UnreadableError as fault:
             faults.add(place, override.key_path, fault.message)
     return root
@@ -63,7 +67,7 @@ class _Override:
             return replace(node, value=tuple(items))
         entries, place = self._entries(node, step)
         child = entries.get(step, Node(self._place))
-        entries[step] = self.put(child, rest, join(key_path, step))
+        entries[step] = self.put(child, rest, join(key_path, one_line(step, 40)))
         return Node(place, entries)
 
     def _index(self, step: str, length: int) -> int:

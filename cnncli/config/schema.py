@@ -11,15 +11,26 @@ from typing import Annotated, Any
 from cnncli.config.faults import Place, located
 from cnncli.errors import ConfigError
 from cnncli.nn.options import (
+    Degrees,
     FractionBelowOne,
+    NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
+    count_up_to,
     non_negative_int,
     optional,
     positive_float,
     positive_int,
     text,
 )
+
+# Twelve days of epochs of a second each: more is a slip of the finger, or of a script.
+MAX_EPOCHS = 1_000_000
+# No data set that fits into memory has more; all that are more than the training set mean all of it.
+MAX_BATCH_SIZE = 1_000_000_000
+
+EpochCount = Annotated[int, count_up_to(MAX_EPOCHS)]
+ImageCount = Annotated[int, count_up_to(MAX_BATCH_SIZE)]
 
 # null stands in a file only: reading it draws a seed
 Seed = Annotated[int, optional(non_negative_int)]
@@ -40,6 +51,24 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AugmentConfig:
+    """Change every training image at random, anew in each epoch; see `cnncli.data.Augmentation`.
+
+    Attributes
+    ----------
+    shift : pixels, in both directions of both axes
+    rotate : degrees, in both directions
+    scale : fraction by which images become larger or smaller
+    shear : fraction of a row's distance from the centre by which it moves sideways
+    """
+
+    shift: NonNegativeFloat = 0.0
+    rotate: Degrees = 0.0
+    scale: FractionBelowOne = 0.0
+    shear: NonNegativeFloat = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class DataConfig:
     """Where the images come from.
 
@@ -49,11 +78,13 @@ class DataConfig:
     directory : where the files of a catalogue name are, absolute; None for the per-user cache
         directory, and always None where `dataset` is a path
     validation_size : images taken from the training set to choose the best epoch by
+    augment : random changes of the training images; None leaves them as they are
     """
 
     dataset: Annotated[str, text] = "mnist"
     directory: Annotated[Path | None, optional(text)] = None
     validation_size: NonNegativeInt = 5000
+    augment: AugmentConfig | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,16 +118,16 @@ class TrainingConfig:
     Attributes
     ----------
     epochs : passes over the training images
-    batch_size : images of one optimizer step
-    shard_size : images that one thread takes through the network at a time
-    threads : worker threads; None for as many as there are processors
+    batch_size : images of one optimizer step; all of them where there are fewer
+    shard_size : about as many images does one thread take through the network at a time
+    threads : worker threads; None for as many as there are processors. More than 16 would be idle.
     clip_norm : largest global norm of the gradient; None leaves it as it is
     early_stopping : None trains all epochs
     """
 
-    epochs: PositiveInt = 1
-    batch_size: PositiveInt = 128
-    shard_size: PositiveInt = 50
+    epochs: EpochCount = 1
+    batch_size: ImageCount = 128
+    shard_size: ImageCount = 50
     threads: Annotated[int | None, optional(positive_int)] = None
     clip_norm: Annotated[float | None, optional(positive_float)] = None
     early_stopping: EarlyStopping | None = None
@@ -158,7 +189,7 @@ def _section(section: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, EarlyStopping):
+    if isinstance(value, (AugmentConfig, EarlyStopping)):
         return _section(value)
     if isinstance(value, Path):
         return str(value)

@@ -27,6 +27,12 @@ OTHER_NAMES = {
     "linear": "dense",
     "fc": "dense",
     "pool": "max_pool2d",
+    "avg_pool2d": "average_pool2d",
+    "avgpool2d": "average_pool2d",
+    "gap": "global_average_pool2d",
+    "adaptive_avg_pool2d": "global_average_pool2d",
+    "adaptiveavgpool2d": "global_average_pool2d",
+    "bn": "batch_norm2d",
     "layers": "network",
     "model": "network",
     "none": "constant",
@@ -38,6 +44,8 @@ ADVICE = {
     "input_shape": "leave it out: it is what the layer before gives",
     "in_channels": "leave it out: it is what the layer before gives",
     "in_features": "leave it out: it is what the layer before gives",
+    "num_features": "leave it out: it is what the layer before gives",
+    "count_include_pad": "leave it out: padding counts as zeros",
 }
 
 
@@ -118,7 +126,11 @@ def _keys(chosen: Chosen) -> Iterator[tuple[str, str]]:
     for name, layer in LAYERS.items():
         yield "network", name
         for key in fields_of(layer):
-            yield f"a {name} layer", key
+            yield f"{_article(name)} {name} layer", key
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[0] in "aeiou" else "a"
 
 
 def _section_keys(section: str, cls: type[Any]) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cnncli.data.augment import Augmentation
 from cnncli.data.batches import batch_slices, epoch_order
 from cnncli.data.cache import cache_directory
 from cnncli.data.catalog import CATALOG, KnownDataset, KnownFile, unknown_dataset
@@ -22,6 +23,7 @@ from cnncli.data.source import Part
 
 __all__ = [
     "CATALOG",
+    "Augmentation",
     "Dataset",
     "DatasetDescription",
     "DownloadListener",

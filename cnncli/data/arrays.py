@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from cnncli.data.source import ArrayHeader
 from cnncli.errors import DataError
 
+# The confusion matrix of so many classes takes 800 MB; most labels beyond are no class numbers at all.
+MAX_CLASSES = 10_000
+
 
 def image_shape(header: ArrayHeader, where: str) -> tuple[int, int, int]:
     """Return (C, H, W) of an array of images (N, H, W) or (N, C, H, W).
@@ -71,7 +74,7 @@ def as_images(array: NDArray[Any], where: str) -> NDArray[Any]:
         array = array[:, np.newaxis]
     if array.dtype == np.uint8:
         return np.ascontiguousarray(array)
-    with np.errstate(over="ignore"):  # found below
+    with np.errstate(over="ignore", invalid="ignore"):  # found below
         images = np.ascontiguousarray(array, dtype=np.float32)
     # extremes are NaN if anything is, and cost no array of booleans
     if not (np.isfinite(images.min()) and np.isfinite(images.max())):
@@ -85,10 +88,32 @@ def as_labels(array: NDArray[Any], where: str) -> NDArray[np.int64]:
 
     Raises
     ------
-    DataError : a label is negative, or beyond int64
+    DataError : a label is negative, or too large for the number of a class
     """
-    out_of_range = (array < 0) | (array > np.iinfo(np.int64).max)
-    if out_of_range.any():
-        index = int(np.argmax(out_of_range))
-        raise DataError(f"{where}: expected labels of at least 0, label {index} is {array[index]}")
+    for wrong, expected in (
+        (array < 0, "labels of at least 0"),
+        (array >= MAX_CLASSES, f"labels below {MAX_CLASSES}, as classes are numbered from 0"),
+    ):
+        if wrong.any():
+            index = int(np.argmax(wrong))
+            raise DataError(f"{where}: expected {expected}, label {index} is {array[index]}")
     return array.astype(np.int64)
+
+
+def count_classes(
+    train: NDArray[np.int64], test: NDArray[np.int64], where_train: str, where_test: str
+) -> int:
+    """Return the highest label of the training part, plus one.
+
+    Raises
+    ------
+    DataError : the test part has a class that the training part lacks
+    """
+    unseen = ~np.isin(test, train)
+    if unseen.any():
+        index = int(np.argmax(unseen))
+        raise DataError(
+            f"{where_test}: label {index} is {test[index]}, a class that {where_train} does not have, so it "
+            "cannot be learnt; put images of it into the training part, or take them out of the test part"
+        )
+    return 1 + int(train.max())

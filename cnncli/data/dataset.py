@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cnncli.data.arrays import as_images, as_labels, image_shape, label_count
+from cnncli.data.arrays import as_images, as_labels, count_classes, image_shape, label_count
 from cnncli.data.cache import CachedDirectory, cache_directory
 from cnncli.data.catalog import CATALOG, KnownDataset, unknown_dataset
 from cnncli.data.directory import IdxDirectory
@@ -64,7 +64,7 @@ class Dataset:
     Attributes
     ----------
     name : as known by name, or the last part of its path
-    class_count : the highest label in either split, plus one
+    class_count : the highest label, plus one; the test set has none that the training set lacks
     """
 
     name: str
@@ -81,11 +81,17 @@ class Dataset:
 
 @dataclass(frozen=True)
 class DatasetDescription:
-    """What a network must know of a data set before it is loaded."""
+    """What a network must know of a data set before it is loaded.
+
+    Attributes
+    ----------
+    unused_labels : those below `class_count` that no training image has
+    """
 
     image_shape: tuple[int, int, int]
     class_count: int
     train_size: int
+    unused_labels: tuple[int, ...] = ()
 
 
 def load_dataset(
@@ -109,7 +115,7 @@ def load_dataset(
     train, test = _read_split(source, "train"), _read_split(source, "test")
     if dataset in CATALOG:
         return Dataset(dataset, train, test, CATALOG[dataset].class_count)
-    return Dataset(Path(dataset).resolve().name, train, test, _class_count(train.labels, test.labels))
+    return Dataset(Path(dataset).resolve().name, train, test, _class_count(source, train.labels, test.labels))
 
 
 def load_split(
@@ -134,7 +140,9 @@ def describe_dataset(dataset: str, directory: Path | None = None) -> DatasetDesc
     train_labels, test_labels = (
         as_labels(source.read(part, "labels"), source.where(part, "labels")) for part in PARTS
     )
-    return DatasetDescription(shape, _class_count(train_labels, test_labels), len(train_labels))
+    class_count = _class_count(source, train_labels, test_labels)
+    unused = np.setdiff1d(np.arange(class_count), train_labels)
+    return DatasetDescription(shape, class_count, len(train_labels), tuple(unused.tolist()))
 
 
 def split_validation(train: Split, validation_size: int, seed: int) -> tuple[Split, Split | None]:
@@ -243,5 +251,6 @@ def _read_split(source: Source, part: Part) -> Split:
     return Split(images, as_labels(source.read(part, "labels"), source.where(part, "labels")))
 
 
-def _class_count(*labels: NDArray[np.int64]) -> int:
-    return 1 + max(int(part.max()) for part in labels)
+def _class_count(source: Source, train: NDArray[np.int64], test: NDArray[np.int64]) -> int:
+    where_train, where_test = (source.where(part, "labels") for part in PARTS)
+    return count_classes(train, test, where_train, where_test)

@@ -9,25 +9,21 @@ the header of each array are held against each other before anything large is re
 
 from __future__ import annotations
 
-import ast
 import io
-import struct
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 from numpy.typing import NDArray
 
+from cnncli.data.npy import NpyHeader, NpyHeaderError, read_npy_header, read_npy_items
 from cnncli.data.source import KINDS, ArrayHeader, Kind, Part
-from cnncli.data.streams import check_size, describe_start, read_array, reading
+from cnncli.data.streams import briefly, check_size, describe_start, reading
+from cnncli.data.zip_names import fault_of_names, shown_name
 from cnncli.errors import DataError
 
-_MAGIC = b"\x93NUMPY"
-_MAX_HEADER_BYTES = 10_000
 _CHANNEL_COUNTS = (1, 3, 4)
 _ENCRYPTED = 0x1
 
@@ -48,13 +44,17 @@ class NpzFile:
     def __init__(self, path: Path, parts: Sequence[Part]) -> None:
         self._path = path
         with _zip_file(path) as archive:
-            present = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+            names = archive.namelist()
+        fault = fault_of_names(names)
+        if fault is not None:
+            raise DataError(f"{path}: {fault}; put a good copy in its place")
+        present = [name.removesuffix(".npy") for name in names if name.endswith(".npy")]
         needed = [_entry_name(part, kind) for part in parts for kind in KINDS]
         missing = [name for name in needed if name not in present]
         if missing:
             raise DataError(
                 f"{path}: has no {', '.join(missing)}; expected the arrays x_train, y_train, x_test and "
-                f"y_test, it holds {', '.join(present[:10]) or 'none'}"
+                f"y_test, it holds {_some(present)}"
             )
 
     def header(self, part: Part, kind: Kind) -> ArrayHeader:
@@ -69,7 +69,7 @@ class NpzFile:
     def read(self, part: Part, kind: Kind) -> NDArray[Any]:
         """Read one array, channels first."""
         with self._entry(part, kind) as (stream, header):
-            array = _read_items(stream, header, self.where(part, kind))
+            array = read_npy_items(stream, header, self.where(part, kind))
         if kind == "images" and _channels_are_last(array.shape):
             array = array.transpose(0, 3, 1, 2)
         return array
@@ -79,7 +79,7 @@ class NpzFile:
         return f"{self._path}: {_entry_name(part, kind)}"
 
     @contextmanager
-    def _entry(self, part: Part, kind: Kind) -> Iterator[tuple[io.BufferedIOBase, _NpyHeader]]:
+    def _entry(self, part: Part, kind: Kind) -> Iterator[tuple[io.BufferedIOBase, NpyHeader]]:
         """Open one array behind its header, the sizes checked."""
         where = self.where(part, kind)
         with _zip_file(self._path) as archive, _zip_errors(where):
@@ -96,16 +96,13 @@ class NpzFile:
                 yield stream, header
 
 
-@dataclass(frozen=True)
-class _NpyHeader(ArrayHeader):
-    """Header of an array as it is stored, and its own length."""
-
-    fortran_order: bool
-    n_bytes: int
-
-
 def _entry_name(part: Part, kind: Kind) -> str:
     return f"{'x' if kind == 'images' else 'y'}_{part}"
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(shown_name(name).strip("'") for name in names[:10])
+    return f"{shown}, ..." if len(names) > 10 else shown or "none"
 
 
 def _channels_are_last(shape: tuple[int, ...]) -> bool:
@@ -120,7 +117,9 @@ def _zip_errors(where: str) -> Iterator[None]:
             yield
         except (RuntimeError, ValueError, OverflowError) as error:
             # offsets before the start, names in no encoding, methods from the future
-            raise DataError(f"{where}: is damaged ({error}); put a good copy in its place") from error
+            raise DataError(
+                f"{where}: is damaged ({briefly(error)}); put a good copy in its place"
+            ) from error
 
 
 @contextmanager
@@ -133,7 +132,8 @@ def _zip_file(path: Path) -> Iterator[zipfile.ZipFile]:
             archive = zipfile.ZipFile(file)
         except zipfile.BadZipFile as error:
             raise DataError(
-                f"{path}: is an incomplete or damaged .npz file ({error}); put a good copy in its place"
+                f"{path}: is an incomplete or damaged .npz file ({briefly(error)}); "
+                "put a good copy in its place"
             ) from error
         with archive:
             yield archive
@@ -157,32 +157,14 @@ def _check_entry(info: zipfile.ZipInfo, stored_bytes: int, where: str) -> None:
     check_size(where, info.file_size, compressed=info.compress_size if compressed else None)
 
 
-def _read_header(stream: io.BufferedIOBase, where: str) -> _NpyHeader:
-    """Read the header of an array (numpy.lib.format describes it)."""
-    start = stream.read(8)
-    if len(start) < 8 or start[:6] != _MAGIC or start[6] not in (1, 2, 3):
-        raise DataError(f"{where}: expected an array as numpy.savez writes it, got {describe_start(start)}")
-    length_bytes = stream.read(2 if start[6] == 1 else 4).ljust(4, b"\0")
-    length: int = struct.unpack("<I", length_bytes)[0]
-    text = stream.read(length) if length <= _MAX_HEADER_BYTES else b""
+def _read_header(stream: io.BufferedIOBase, where: str) -> NpyHeader:
     try:
-        entries = ast.literal_eval(text.decode("utf-8"))
-        descr, shape, fortran_order = entries["descr"], entries["shape"], entries["fortran_order"]
-        dtype = np.dtype(descr)
-    except (ValueError, SyntaxError, TypeError, KeyError, RecursionError, MemoryError) as error:
-        raise DataError(f"{where}: is damaged: its header cannot be read") from error
-    if dtype.hasobject:
+        header = read_npy_header(stream)
+    except NpyHeaderError as error:
+        raise DataError(f"{where}: {error}") from error
+    if header.dtype.hasobject:
         raise DataError(
             f"{where}: holds Python objects, expected numbers; save it with a numeric dtype "
             "(images of different sizes cannot be one array)"
         )
-    if not isinstance(shape, tuple) or not all(type(length) is int and length >= 0 for length in shape):
-        raise DataError(f"{where}: is damaged: its header promises the shape {shape!r}")
-    return _NpyHeader(dtype, shape, bool(fortran_order), (10 if start[6] == 1 else 12) + length)
-
-
-def _read_items(stream: io.BufferedIOBase, header: _NpyHeader, where: str) -> NDArray[Any]:
-    if not header.fortran_order:
-        return read_array(stream, header, where)
-    reversed_axes: NDArray[Any] = read_array(stream, ArrayHeader(header.dtype, header.shape[::-1]), where)
-    return np.transpose(reversed_axes)
+    return header

@@ -5,11 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import os
-import threading
 import zlib
 from pathlib import Path
 
+from cnncli.data.atomic_files import write_atomically
 from cnncli.data.catalog import CATALOG, KnownFile, identify
 from cnncli.data.streams import describe_start
 
@@ -41,16 +40,7 @@ def place(path: Path, content: bytes) -> None:
     OSError : it cannot be written; nothing is left of it
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_atomically(path, lambda file: file.write(content))
 
 
 def _fault(file: io.BufferedIOBase, expected: KnownFile) -> str | None:

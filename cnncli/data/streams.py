@@ -20,6 +20,12 @@ from cnncli.errors import DataError
 MAX_BYTES = 8 * 2**30
 # the most that deflate can give (zlib's technical notes); whoever promises more is lying
 MAX_DEFLATE_RATIO = 1032
+# a bomb of less does no harm
+HARMLESS_BYTES = 256 * 2**20
+# MNIST packs to a fifth; black images with ten lit pixels of 784, to a thirtieth
+MAX_IMAGE_RATIO = 100
+# of what a library writes into an exception, which may quote the whole file
+MAX_REASON = 200
 _CHUNK_BYTES = 2**20
 
 # How files begin that people meet where they expected data.
@@ -40,7 +46,7 @@ def reading(where: str) -> Iterator[None]:
     try:
         yield
     except (BadGzipFile, zipfile.BadZipFile, zlib.error, struct.error) as error:
-        raise DataError(f"{where}: is damaged ({error}); put a good copy in its place") from error
+        raise DataError(f"{where}: is damaged ({briefly(error)}); put a good copy in its place") from error
     except EOFError as error:
         raise DataError(
             f"{where}: its compressed data ends early, as after an interrupted download or copy; "
@@ -50,6 +56,12 @@ def reading(where: str) -> Iterator[None]:
         raise DataError(f"{where}: cannot be read: {error.strerror or error}") from error
     except MemoryError as error:
         raise DataError(f"{where}: does not fit into memory") from error
+
+
+def briefly(error: Exception) -> str:
+    """Return the message of an exception on one short line."""
+    text = "".join(c if c.isprintable() else " " for c in str(error)[: MAX_REASON + 1])
+    return text if len(text) <= MAX_REASON else f"{text[: MAX_REASON - 3]}..."
 
 
 def describe_start(start: bytes) -> str:
@@ -78,6 +90,11 @@ def check_size(where: str, promised: int, *, compressed: int | None = None) -> N
         raise DataError(
             f"{where}: promises {promised} bytes, more than {compressed} compressed bytes can hold; "
             "it is damaged or incomplete, put a good copy in its place"
+        )
+    if compressed is not None and promised > HARMLESS_BYTES and promised > compressed * MAX_IMAGE_RATIO:
+        raise DataError(
+            f"{where}: would unpack {compressed} bytes to {promised}, more than images do; if they are what "
+            "you want, store them uncompressed"
         )
 
 

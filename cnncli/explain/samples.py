@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import warnings
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cnncli.data import DownloadListener, load_split
+from cnncli.data.npy import NpyHeader, NpyHeaderError, read_npy_header, read_npy_items
 from cnncli.data.streams import describe_start, reading
 from cnncli.errors import DataError
 from cnncli.explain.walkthrough import Array
@@ -123,49 +123,31 @@ def _load(path: Path, axes: str) -> NDArray[Any]:
                 f"{path}: expected an .npy file as np.save writes it, got {describe_start(start)}"
             )
         file.seek(0)
-        shape, dtype = _read_header(file, path)
-        _check_header(shape, dtype, path, axes)
-        n_bytes = math.prod(shape) * dtype.itemsize
-        n_there = path.stat().st_size - file.tell()
-        if n_there < n_bytes:
-            raise DataError(
-                f"{path}: is damaged: its header promises {n_bytes} bytes of data (shape {shape}, "
-                f"{dtype.name}), {n_there} follow; put a good copy in its place"
-            )
-        file.seek(0)
-        loaded: NDArray[Any] = np.load(file, allow_pickle=False)
-    return loaded
-
-
-def _read_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Read what the file says of its array; NumPy has many ways to complain of nonsense."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
         try:
-            version = np.lib.format.read_magic(file)
-            read = {
-                (1, 0): np.lib.format.read_array_header_1_0,
-                (2, 0): np.lib.format.read_array_header_2_0,
-            }[version]
-            shape, _, dtype = read(file)
-            is_possible = all(size >= 0 for size in shape)
-        except Exception as error:
-            raise DataError(f"{path}: is damaged: its header cannot be read; save it again") from error
-    if not is_possible:
-        raise DataError(f"{path}: is damaged: its header promises the shape {shape}; save it again")
-    return shape, dtype
+            header = read_npy_header(file)
+        except NpyHeaderError as error:
+            raise DataError(f"{path}: {error}; save it again") from error
+        _check_header(header, path, axes)
+        n_there = path.stat().st_size - header.n_bytes
+        if n_there < header.nbytes:
+            raise DataError(
+                f"{path}: is damaged: its header promises {header.nbytes} bytes of data (shape "
+                f"{header.shape}, {header.dtype.name}), {n_there} follow; put a good copy in its place"
+            )
+        return read_npy_items(file, header, str(path))
 
 
-def _check_header(shape: tuple[int, ...], dtype: np.dtype[Any], path: Path, axes: str) -> None:
+def _check_header(header: NpyHeader, path: Path, axes: str) -> None:
+    dtype, shape = header.dtype, header.shape
     if dtype.hasobject:
         raise DataError(
             f"{path}: holds Python objects, expected numbers; images of different sizes cannot be one "
             "array, save one of them with np.save"
         )
     if dtype.kind not in "biuf":
-        raise DataError(f"{path}: expected real numbers, got {dtype}; save a part of it with np.save")
+        raise DataError(f"{path}: expected real numbers, got {_short(dtype)}; save a part of it with np.save")
     if len(shape) != 4:
-        raise DataError(f"{path}: expected an array of shape {axes}, got {shape}{_mend(shape)}")
+        raise DataError(f"{path}: expected an array of shape {axes}, got {_short(shape)}{_mend(shape)}")
     if 0 in shape:
         raise DataError(f"{path}: holds no numbers, its shape is {shape}")
     if math.prod(shape) > MOST_NUMBERS:
@@ -173,6 +155,11 @@ def _check_header(shape: tuple[int, ...], dtype: np.dtype[Any], path: Path, axes
             f"{path}: expected at most {MOST_NUMBERS:,} numbers for a page, got {math.prod(shape):,} of "
             f"shape {shape}; save a part of it, such as x[:2]"
         )
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _mend(shape: tuple[int, ...]) -> str:

@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from cnncli.nn.arrays import batch_first, batch_last
 from cnncli.nn.gradient_check import GradientCheck, check_gradients
-from cnncli.nn.layers import LAYERS, Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D, Parameter, ReLU
+from cnncli.nn.layers import (
+    LAYERS,
+    AveragePool2D,
+    BatchNorm,
+    BatchNorm1D,
+    BatchNorm2D,
+    Conv2D,
+    Dense,
+    Dropout,
+    Flatten,
+    GlobalAveragePool2D,
+    Layer,
+    MaxPool2D,
+    Parameter,
+    ReLU,
+    Sigmoid,
+    Tanh,
+)
 from cnncli.nn.loss import softmax, softmax_cross_entropy
 from cnncli.nn.network import Network
 from cnncli.nn.optimizers import OPTIMIZERS, SGD, Adam, AdamW, Optimizer, clip_gradient_norm
@@ -18,12 +35,17 @@ __all__ = [
     "SGD",
     "Adam",
     "AdamW",
+    "AveragePool2D",
+    "BatchNorm",
+    "BatchNorm1D",
+    "BatchNorm2D",
     "Constant",
     "Conv2D",
     "Cosine",
     "Dense",
     "Dropout",
     "Flatten",
+    "GlobalAveragePool2D",
     "GradientCheck",
     "Layer",
     "MaxPool2D",
@@ -34,7 +56,9 @@ __all__ = [
     "ReLU",
     "Schedule",
     "Sides",
+    "Sigmoid",
     "Step",
+    "Tanh",
     "Windows",
     "batch_first",
     "batch_last",

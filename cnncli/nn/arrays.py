@@ -18,15 +18,15 @@ DType: TypeAlias = np.dtype[Any] | type[np.floating[Any]] | type[np.bool_]
 
 def batch_last(images: NDArray[Any]) -> NDArray[Any]:
     """Turn images (N, C, H, W) into a contiguous array (C, H, W, N)."""
-    return np.ascontiguousarray(np.moveaxis(_with_batch(images, "(N, C, H, W)"), 0, -1))
+    return np.ascontiguousarray(np.moveaxis(_of_rank_4(images, "(N, C, H, W)"), 0, -1))
 
 
 def batch_first(images: NDArray[Any]) -> NDArray[Any]:
     """Turn images (C, H, W, N) into a contiguous array (N, C, H, W)."""
-    return np.ascontiguousarray(np.moveaxis(_with_batch(images, "(C, H, W, N)"), -1, 0))
+    return np.ascontiguousarray(np.moveaxis(_of_rank_4(images, "(C, H, W, N)"), -1, 0))
 
 
-def _with_batch(images: NDArray[Any], axes: str) -> NDArray[Any]:
+def _of_rank_4(images: NDArray[Any], axes: str) -> NDArray[Any]:
     images = np.asarray(images)
     if images.ndim != 4:
         raise ShapeError(f"expected images of shape {axes}, got an array of shape {images.shape}")

@@ -41,6 +41,9 @@ def check_gradients(
     ``(forward(x + step*u) - forward(x - step*u)) / (2*step)`` and <J^T v, u> from backward. Random v
     matters: a backward pass with height and width exchanged passes with ones.
 
+    One number for each array, for tests. `examine_gradients`, which `cnncli gradcheck` shows, keeps clear of
+    kinks by itself and names the numbers that are wrong.
+
     Parameters
     ----------
     subject : layer or network, its parameters float64, without randomness in forward

@@ -15,6 +15,9 @@ initializer_name = one_of("he", "glorot", "small")
 InitializerName: TypeAlias = Literal["he", "glorot", "small"]
 Initializer = Annotated[InitializerName, initializer_name]
 
+# Drawn at a time: in float64, of which a whole layer would take three times the memory of its weights.
+_PIECE_SIZE = 65536
+
 
 def initialize(
     name: str,
@@ -45,10 +48,18 @@ def initialize(
     if np.dtype(dtype) not in FLOAT_DTYPES:
         raise OptionError("dtype", "float32 or float64", str(np.dtype(dtype)))
     rng = np.random.default_rng() if rng is None else rng
+    values = np.empty(shape, dtype=dtype)
+    flat = values.reshape(-1)
+    # a generator gives the same numbers in pieces as at once
+    for start in range(0, flat.size, _PIECE_SIZE):
+        piece = flat[start : start + _PIECE_SIZE]
+        piece[...] = _draw(name, piece.size, fan_in, fan_out, rng)
+    return values
+
+
+def _draw(name: str, n: int, fan_in: int, fan_out: int, rng: np.random.Generator) -> FloatArray:
     if name == "glorot":
         limit = math.sqrt(6 / (fan_in + fan_out))
-        values = rng.uniform(-limit, limit, shape)
-    else:
-        variance = {"he": 2.0, "small": 0.01}[name] / fan_in
-        values = rng.normal(0.0, math.sqrt(variance), shape)
-    return values.astype(dtype)
+        return rng.uniform(-limit, limit, n)
+    variance = {"he": 2.0, "small": 0.01}[name] / fan_in
+    return rng.normal(0.0, math.sqrt(variance), n)

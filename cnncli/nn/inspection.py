@@ -6,10 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cnncli.nn.layers import LAYERS, Conv2D, Dense, Layer, MaxPool2D
+from cnncli.nn.layers import LAYER_NAMES, AveragePool2D, Conv2D, Dense, GlobalAveragePool2D, Layer, MaxPool2D
 from cnncli.nn.network import Network
-
-NAMES = {cls: name for name, cls in LAYERS.items()}
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def _layer_facts(
 ) -> LayerFacts:
     N = math.prod(batch_axis)
     return LayerFacts(
-        name=NAMES[type(layer)],
+        name=LAYER_NAMES[type(layer)],
         output_shape=(*layer.output_shape, *batch_axis),
         parameters=sum(parameter.value.size for parameter in layer.parameters.values()),
         macs=layer.macs * N,
@@ -107,11 +105,11 @@ def _receptive_fields(network: Network) -> Iterator[tuple[int, int] | None]:
         return
     field, jump = (1, 1), (1, 1)
     for layer in network.layers:
-        if isinstance(layer, (Conv2D, MaxPool2D)):
+        if isinstance(layer, (Conv2D, MaxPool2D, AveragePool2D)):
             (KH, KW), (SH, SW) = layer.windows.kernel_size, layer.windows.stride
             field = (field[0] + (KH - 1) * jump[0], field[1] + (KW - 1) * jump[1])
             jump = (jump[0] * SH, jump[1] * SW)
-        elif isinstance(layer, Dense):
+        elif isinstance(layer, (Dense, GlobalAveragePool2D)):
             _, H, W = network.input_shape
             field = (H, W)
         yield field

@@ -12,6 +12,7 @@ from cnncli.errors import ShapeError
 from cnncli.nn.arrays import FloatArray
 from cnncli.nn.buffers import short_buffers
 from cnncli.nn.layers.base import Layer, Parameter
+from cnncli.nn.layers.normalization import BatchNorm
 from cnncli.nn.plan import execution_plan
 
 
@@ -77,6 +78,11 @@ class Network:
             for index, layer in enumerate(self.layers)
             for name, buffer in layer.buffers.items()
         }
+
+    @property
+    def batch_norms(self) -> tuple[BatchNorm, ...]:
+        """The layers that keep running averages of what they see in training."""
+        return tuple(layer for layer in self.layers if isinstance(layer, BatchNorm))
 
     @property
     def first_trained(self) -> int:

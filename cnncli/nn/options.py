@@ -20,7 +20,11 @@ T = TypeVar("T")
 
 
 class _RefusedError(Exception):
-    """Raised by a conversion that does not accept the value; `Option` adds the words."""
+    """Raised by a conversion that does not accept the value; `Option` adds the words it does not bring."""
+
+    def __init__(self, expected: str | None = None) -> None:
+        super().__init__(expected)
+        self.expected = expected
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,8 @@ class Option(Generic[T]):
         """Return `value` in its own type, or raise `OptionError` naming the option."""
         try:
             return self.convert(value)
-        except _RefusedError:
-            raise OptionError(name, self.expected, written(value)) from None
+        except _RefusedError as refused:
+            raise OptionError(name, refused.expected or self.expected, written(value)) from None
 
 
 def written(value: object) -> str:
@@ -56,6 +60,13 @@ def _integer(value: object, at_least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
         raise _RefusedError
     return int(value)
+
+
+def _integer_up_to(value: object, at_most: int) -> int:
+    number = _integer(value, 1)
+    if number > at_most:
+        raise _RefusedError(f"an integer from 1 to {at_most}")
+    return number
 
 
 def _number(value: object, accept: Callable[[float], bool]) -> float:
@@ -111,6 +122,11 @@ def optional(option: Option[T]) -> Option[T | None]:
     )
 
 
+def count_up_to(at_most: int) -> Option[int]:
+    """Accept integers from 1, with a limit so high that it is named only where it is exceeded."""
+    return Option("an integer of at least 1", lambda value: _integer_up_to(value, at_most))
+
+
 def one_of(*names: str) -> Option[str]:
     """Accept one of a few words."""
 
@@ -130,6 +146,7 @@ fraction: Option[float] = Option("a number from 0 to 1", lambda v: _number(v, la
 fraction_below_one: Option[float] = Option(
     "a number of at least 0 and below 1", lambda v: _number(v, lambda n: 0 <= n < 1)
 )
+degrees: Option[float] = Option("a number from 0 to 180", lambda v: _number(v, lambda n: 0 <= n <= 180))
 boolean: Option[bool] = Option("true or false", _boolean)
 text: Option[str] = Option("a text", _text)
 positive_pair: Option[tuple[int, int]] = Option(
@@ -150,6 +167,7 @@ NonNegativeInt = Annotated[int, non_negative_int]
 PositiveFloat = Annotated[float, positive_float]
 NonNegativeFloat = Annotated[float, non_negative_float]
 Fraction = Annotated[float, fraction]
+Degrees = Annotated[float, degrees]
 FractionBelowOne = Annotated[float, fraction_below_one]
 Pair = Annotated[PairLike, positive_pair]
 OptionalPair = Annotated[PairLike | None, optional(positive_pair)]

@@ -36,6 +36,12 @@ def row_sums(matrix: FloatArray) -> FloatArray:
     return sums
 
 
+def row_dots(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Multiply row by row: (M, L), (M, L) -> (M,), the sums of ``left * right``, which is never made."""
+    dots: FloatArray = np.vecdot(left, right)
+    return dots
+
+
 @lru_cache(maxsize=1024)
 def n_pieces(area: int, length: int) -> int:
     """Choose into how many equal pieces to cut the long axis of a product of area x length multiply-adds."""

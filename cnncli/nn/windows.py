@@ -94,7 +94,7 @@ class Windows:
             cell[cell < 0] = offset.i * self.kernel_size[1] + offset.j
         return first
 
-    def every(
+    def subset(
         self, start: tuple[int, int], step: tuple[int, int], count: tuple[int, int]
     ) -> tuple[slice, slice, Windows]:
         """Choose ``count`` windows by rows and columns, from `start` on and `step` apart.

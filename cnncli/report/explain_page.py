@@ -17,11 +17,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from cnncli.data.atomic_files import write_text_atomically
 from cnncli.nn import Conv2D, MaxPool2D, Sides, batch_last, col2im, im2col
 from cnncli.nn.arrays import FloatArray
 from cnncli.nn.options import PaddingLike, one_of
 from cnncli.report.explain_case import ExplainCase, checked_case, counting, part_that_fits, what_is_left_out
-from cnncli.training.archive import write_text_atomically
 
 
 @dataclass(frozen=True)

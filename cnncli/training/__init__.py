@@ -11,6 +11,7 @@ from cnncli.training.checkpoint import Checkpoint, load_checkpoint
 from cnncli.training.evaluation import ClassScores, Evaluation, evaluate
 from cnncli.training.reports import EpochReport, StepReport, best_epoch, is_finished
 from cnncli.training.run_directory import RunDirectory, run_epochs
+from cnncli.training.run_lock import RunLock
 from cnncli.training.trainer import Trainer, TrainingData
 from cnncli.training.workers import Workers, available_cores
 
@@ -20,6 +21,7 @@ __all__ = [
     "EpochReport",
     "Evaluation",
     "RunDirectory",
+    "RunLock",
     "StepReport",
     "Trainer",
     "TrainingData",

@@ -13,12 +13,23 @@ from numpy.typing import NDArray
 
 from cnncli import __version__
 from cnncli.config import Config, build_network, config_from_dict
+from cnncli.config.faults import one_line
 from cnncli.data import Normalization
 from cnncli.errors import CheckpointError, CnncliError
 from cnncli.nn import Network
 from cnncli.training.archive import ArchiveError, read_arrays, write_arrays
+from cnncli.training.reports import is_finite
 
 FORMAT_VERSION = 1
+
+# what a line of metrics has in format 1; more may be added
+_MEASURED = ("train_loss", "train_accuracy", "learning_rate", "seconds", "images_per_second")
+_VALIDATED = ("validation_loss", "validation_accuracy")
+
+_MAX_REASON = 300
+_MAX_DIFFERENCES = 20
+# weights that a network may ask for beyond those in the file, so that small differences are all listed
+_FEW_WEIGHTS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -85,13 +96,16 @@ class Checkpoint:
 
         Raises
         ------
-        CheckpointError : names, shapes or types of the arrays are not the network's; all are listed
+        CheckpointError : names, shapes or types of the arrays are not the network's; the first 20 are listed
         """
+        n_weights = sum(array.size for array in self.parameters.values())
+        zeros = _Zeros(2 * n_weights + _FEW_WEIGHTS)
         try:
-            # the initial weights are overwritten at once, so any generator does
-            network = build_network(self.config, self.image_shape, self.class_count, np.random.default_rng(0))
+            network = build_network(self.config, self.image_shape, self.class_count, zeros)
         except CnncliError as error:
-            raise CheckpointError(f"the network in the checkpoint cannot be built: {error}") from None
+            where = f"{self.config.source}: "
+            reason = str(error).removeprefix(where)
+            raise CheckpointError(f"{where}the network in the checkpoint cannot be built: {reason}") from None
         self.restore(network)
         return network
 
@@ -103,7 +117,12 @@ class Checkpoint:
         sources |= {f"buffers/{name}": array for name, array in self.buffers.items()}
         differences = _differences(targets, sources)
         if differences:
-            raise CheckpointError("the checkpoint does not fit the network:\n  " + "\n  ".join(differences))
+            shown = differences[:_MAX_DIFFERENCES]
+            if len(differences) > len(shown):
+                shown.append(f"and {len(differences) - len(shown)} more")
+            raise CheckpointError(
+                f"{self.config.source}: the checkpoint does not fit the network:\n  " + "\n  ".join(shown)
+            )
         for name, target in targets.items():
             target[...] = sources[name]
 
@@ -151,28 +170,67 @@ def _refuse_constant(name: str) -> float:
 
 def _from_parts(metadata: dict[str, Any], arrays: Mapping[str, NDArray[Any]], path: Path) -> Checkpoint:
     try:
-        C, H, W = (int(size) for size in metadata["image_shape"])
-        metrics = tuple(dict(line) for line in metadata["metrics"])
+        C, H, W = (_integer(size, at_least=1) for size in metadata["image_shape"])
+        metrics = tuple(_metrics_line(line) for line in metadata["metrics"])
         checkpoint = Checkpoint(
             config=config_from_dict(metadata["config"], str(path)),
             image_shape=(C, H, W),
-            class_count=int(metadata["class_count"]),
+            class_count=_integer(metadata["class_count"], at_least=1),
             normalization=Normalization.from_dict(metadata["normalization"]),
-            epoch=int(metadata["epoch"]),
-            step=int(metadata["step"]),
+            epoch=_integer(metadata["epoch"], at_least=0),
+            step=_integer(metadata["step"], at_least=0),
             metrics=metrics,
             parameters=_group(arrays, "parameters"),
             buffers=_group(arrays, "buffers"),
             optimizer_state=_group(arrays, "optimizer"),
         )
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, CnncliError) as error:
-        raise ArchiveError(f"its metadata is not what this program writes: {error}") from None
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+        AttributeError,
+        RecursionError,
+        CnncliError,
+    ) as error:
+        reason = one_line(str(error).partition("\n")[0], _MAX_REASON)
+        raise ArchiveError(f"its metadata is not what this program writes: {reason}") from None
     # a damaged zip directory may end early without a word
     if metadata.get("array_count") != len(arrays) - 1:
         raise ArchiveError("it does not hold as many arrays as it was saved with")
-    if checkpoint.epoch < 0 or checkpoint.step < 0 or len(metrics) != checkpoint.epoch:
+    epochs = [line["epoch"] for line in metrics]
+    if checkpoint.epoch != len(metrics) or epochs != list(range(1, len(metrics) + 1)):
         raise ArchiveError("its metadata contradicts itself: the epochs do not match the metrics")
+    if len({line["validation_loss"] is None for line in metrics}) > 1:
+        raise ArchiveError("its metadata contradicts itself: some epochs have been validated, others not")
+    if len(checkpoint.normalization.mean) != C:
+        raise ArchiveError("its metadata contradicts itself: the normalization is for other images")
     return checkpoint
+
+
+def _integer(value: object, *, at_least: int) -> int:
+    # JSON has 1.5, true and "1" as well, which int() would take
+    if type(value) is not int or not at_least <= value < 2**63:
+        raise ValueError(f"expected an integer of at least {at_least} and below 2**63, got {value!r}")
+    return value
+
+
+def _metrics_line(line: object) -> dict[str, Any]:
+    """Check one line of the metrics: what later epochs are compared with."""
+    if not isinstance(line, dict):
+        raise TypeError(f"expected the metrics of an epoch, got {line!r}")
+    _integer(line["epoch"], at_least=1)
+    for name in (*_MEASURED, *_VALIDATED):
+        value = line[name]
+        if not _is_number(value) and not (name in _VALIDATED and value is None):
+            raise ValueError(f"expected a number as {name} of an epoch, got {value!r}")
+    if len({line[name] is None for name in _VALIDATED}) > 1:
+        raise ValueError(f"expected {' and '.join(_VALIDATED)} of an epoch, or neither")
+    return line
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and is_finite(value)
 
 
 def _group(arrays: Mapping[str, NDArray[Any]], group: str) -> dict[str, NDArray[Any]]:
@@ -182,7 +240,7 @@ def _group(arrays: Mapping[str, NDArray[Any]], group: str) -> dict[str, NDArray[
 
 def _differences(targets: Mapping[str, NDArray[Any]], sources: Mapping[str, NDArray[Any]]) -> list[str]:
     found = [f"{name}: missing in the checkpoint" for name in targets if name not in sources]
-    found += [f"{name}: unknown to the network" for name in sources if name not in targets]
+    found += [f"{one_line(name)}: unknown to the network" for name in sources if name not in targets]
     for name, target in targets.items():
         source = sources.get(name)
         if source is None:
@@ -195,3 +253,27 @@ def _differences(targets: Mapping[str, NDArray[Any]], sources: Mapping[str, NDAr
         elif not np.isfinite(source).all():
             found.append(f"{name}: holds values that are not finite")
     return found
+
+
+class _Zeros(np.random.Generator):
+    """Stands in for initial weights that are overwritten at once: draws zeros, and only so many.
+
+    A configuration that was damaged or made up can ask for any number of weights; those in the file
+    say how many can be right.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__(np.random.PCG64(0))
+        self._n_left = most
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        return self._draw(int(size))
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+        return self._draw(int(size))
+
+    def _draw(self, n: int) -> NDArray[np.float64]:
+        self._n_left -= n
+        if self._n_left < 0:
+            raise CheckpointError("its configuration asks for many more weights than it holds")
+        return np.zeros(n)

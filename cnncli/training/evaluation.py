@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnncli.data import Normalization, Split
+from cnncli.errors import DivergenceError
 from cnncli.nn import Network, softmax_cross_entropy
+from cnncli.nn.arrays import FloatArray
+from cnncli.training.divergence import origin_in_evaluation
 from cnncli.training.shared_memory import shared_array
 from cnncli.training.workers import Workers
 
@@ -94,17 +98,39 @@ class Evaluator:
         matrix = np.bincount(self._split.labels * K + self._predictions, minlength=K * K).reshape(K, K)
         return Evaluation(n, float(self._losses.sum()) / n, int(np.trace(matrix)) / n, matrix)
 
+    def origin_of_failure(self) -> str:
+        """Evaluate weights whose loss was not finite again, and name the layer to blame."""
+        return origin_in_evaluation(self._network, map(self._images, range(self._n_chunks)))
+
     def _run_chunk(self, worker: int, chunk: int) -> None:
-        part = slice(chunk * CHUNK_SIZE, min((chunk + 1) * CHUNK_SIZE, len(self._split)))
-        images = self._normalization.apply(self._split.images[part], self._network.dtype)
-        logits = self._replicas[worker].forward(images)
+        part = self._part(chunk)
+        logits = self._replicas[worker].forward(self._images(chunk))
         self._losses[chunk], _ = softmax_cross_entropy(logits, self._split.labels[part], divisor=1)
         self._predictions[part] = logits.argmax(axis=0)
 
+    def _part(self, chunk: int) -> slice:
+        return slice(chunk * CHUNK_SIZE, min((chunk + 1) * CHUNK_SIZE, len(self._split)))
+
+    def _images(self, chunk: int) -> FloatArray:
+        return self._normalization.apply(self._split.images[self._part(chunk)], self._network.dtype)
+
 
 def evaluate(network: Network, split: Split, normalization: Normalization, workers: Workers) -> Evaluation:
-    """Evaluate once; see `Evaluator`."""
-    return Evaluator(network, split, normalization, workers).evaluate()
+    """Evaluate once; see `Evaluator`.
+
+    Raises
+    ------
+    LabelError : a label is not one of the network's classes
+    DivergenceError : the loss is not finite, so the figures would mean nothing
+    """
+    evaluator = Evaluator(network, split, normalization, workers)
+    evaluation = evaluator.evaluate()
+    if not math.isfinite(evaluation.loss):
+        raise DivergenceError(
+            f"the loss on the images is {evaluation.loss}: training has diverged\n"
+            f"  {evaluator.origin_of_failure()}"
+        )
+    return evaluation
 
 
 def _scores(label: int, n_correct: int, n_predicted: int, support: int) -> ClassScores:

@@ -12,10 +12,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from cnncli.data import Normalization, Split
-from cnncli.data.randomness import DROPOUT, stream
+from cnncli.data import Augmentation, Normalization, Split
+from cnncli.data.randomness import AUGMENTATION, DROPOUT, stream
 from cnncli.nn import Network, softmax_cross_entropy
-from cnncli.nn.optimizers import parameter_pieces
+from cnncli.nn.pieces import parameter_pieces
+from cnncli.training.divergence import Shard, all_finite, first_not_finite, origin_in_batch
+from cnncli.training.shard_statistics import ShardStatistics
 from cnncli.training.shared_memory import shared_array, shared_copy
 from cnncli.training.workers import Workers
 
@@ -26,15 +28,21 @@ SHARDS_IN_FLIGHT = 16
 
 @dataclass(frozen=True)
 class BatchResult:
-    """Mean loss over the batch in nats, and how many images were classified correctly."""
+    """Mean loss over the batch in nats, images classified correctly, whether all gradients are finite."""
 
     loss: float
     n_correct: int
+    has_finite_gradients: bool
 
 
 def shard_slices(n: int, shard_size: int) -> list[slice]:
-    """Cut n images into ceil(n / shard_size) runs whose lengths differ by one at most."""
-    n_shards = -(-n // shard_size)
+    """Cut n images into runs of about `shard_size` whose lengths differ by one at most.
+
+    More than `shard_size` become an even number of runs, the one that comes nearest: of three, one of two
+    workers would take two. So a run has at most half as many again.
+    """
+    n_shards = 1 if n <= shard_size else max((n + shard_size) // (2 * shard_size) * 2, 2)
+    n_shards = min(n_shards, n)
     edges = [n * index // n_shards for index in range(n_shards + 1)]
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
@@ -44,12 +52,14 @@ class BatchGradients:
 
     Parameters
     ----------
-    network : its parameters' gradients receive the result; values and gradients move to shared memory
+    network : its parameters' gradients receive the result; values, gradients and buffers move to
+        shared memory
     workers : each owns a replica of the network
     split, normalization : what batches are taken from
     shard_size : most images that one replica takes at once
     label_smoothing : see `softmax_cross_entropy`
-    seed : of the run; dropout draws from (seed, step, shard)
+    seed : of the run; dropout and augmentation draw from (seed, step, shard)
+    augmentation : changes the images; None leaves them as they are
     """
 
     def __init__(
@@ -62,15 +72,18 @@ class BatchGradients:
         shard_size: int,
         label_smoothing: float,
         seed: int,
+        augmentation: Augmentation | None = None,
     ) -> None:
         self._network = network
         self._parameters = network.parameters
         for parameter in self._parameters.values():
             parameter.value, parameter.grad = shared_copy(parameter.value), shared_copy(parameter.grad)
+        self._statistics = ShardStatistics(network, SHARDS_IN_FLIGHT)
         self._split, self._normalization = split, normalization
         self._shard_size = shard_size
         self._label_smoothing = label_smoothing
         self._seed = seed
+        self._augmentation = augmentation
         self._replicas = [network.replica() for _ in range(workers.n_workers)]
         # memory of slots that are never used is never touched, so it costs nothing
         self._slots = [
@@ -80,6 +93,7 @@ class BatchGradients:
         self._losses = shared_array((SHARDS_IN_FLIGHT,), np.float64)
         self._n_correct = shared_array((SHARDS_IN_FLIGHT,), np.int64)
         self._pieces = parameter_pieces(self._parameters)
+        self._are_finite = shared_array((len(self._pieces),), np.bool_)
         self._run_shards = workers.operation(self._run_shard)
         self._add_pieces = workers.operation(self._add_piece)
 
@@ -93,8 +107,27 @@ class BatchGradients:
             for slot in range(len(block)):
                 loss += float(self._losses[slot])
                 n_correct += int(self._n_correct[slot])
+            self._statistics.gather(len(block), first=first == 0)
             self._add_pieces(len(self._pieces), len(block), first == 0)
-        return BatchResult(loss, n_correct)
+        return BatchResult(loss, n_correct, bool(self._are_finite.all()))
+
+    def update_averages(self) -> None:
+        """Move the running averages of batch norms once, by what the batch computed last has shown."""
+        self._statistics.update_averages()
+
+    def origin_of_failure(self, indices: NDArray[np.int64], step: int) -> str:
+        """Compute a batch whose loss or gradient was not finite again, and name the layer to blame."""
+        shards = shard_slices(len(indices), self._shard_size)
+        origin = origin_in_batch(
+            self._network,
+            (self._load(indices[part], step, number) for number, part in enumerate(shards)),
+            batch_size=len(indices),
+            label_smoothing=self._label_smoothing,
+        )
+        if origin is not None:
+            return origin
+        name, value = first_not_finite(self._network, {name: p.grad for name, p in self._parameters.items()})
+        return f"the gradient of the {name} is {value}, though that of every shard is finite"
 
     def _run_shard(
         self,
@@ -106,25 +139,34 @@ class BatchGradients:
         first_shard: int,
     ) -> None:
         """Forward, loss and backward of one shard, its gradients into its slot."""
-        replica, indices = self._replicas[worker], block[slot]
+        replica, shard = self._replicas[worker], self._load(block[slot], step, first_shard + slot)
         for name, parameter in replica.parameters.items():
             parameter.grad = self._slots[slot][name]
-        images = self._normalization.apply(self._split.images[indices], self._network.dtype)  # (C, H, W, N)
-        labels = self._split.labels[indices]
-        rng = stream(self._seed, DROPOUT, step, first_shard + slot)
-        logits = replica.forward(images, training=True, rng=rng)
+        logits = replica.forward(shard.images, training=True, rng=shard.rng)
+        self._statistics.note(slot, replica)
         self._losses[slot], grad_logits = softmax_cross_entropy(
-            logits, labels, label_smoothing=self._label_smoothing, divisor=batch_size
+            logits, shard.labels, label_smoothing=self._label_smoothing, divisor=batch_size
         )
         replica.parameter_gradients(grad_logits)
-        self._n_correct[slot] = np.count_nonzero(logits.argmax(axis=0) == labels)
+        self._n_correct[slot] = np.count_nonzero(logits.argmax(axis=0) == shard.labels)
+
+    def _load(self, indices: NDArray[np.int64], step: int, number: int) -> Shard:
+        images = self._split.images[indices]  # (N, C, H, W)
+        if self._augmentation is not None:
+            images = self._augmentation.apply(images, stream(self._seed, AUGMENTATION, step, number))
+        images = self._normalization.apply(images, self._network.dtype)  # (C, H, W, N)
+        return Shard(images, self._split.labels[indices], stream(self._seed, DROPOUT, step, number))
 
     def _add_piece(self, worker: int, index: int, n_slots: int, first: bool) -> None:
         """Add the slots' gradients in shard order, onto those of earlier blocks."""
         name, part = self._pieces[index]
         total = self._parameters[name].grad.reshape(-1)[part]
         grads = [self._slots[slot][name].reshape(-1)[part] for slot in range(n_slots)]
-        if first:
+        # the first sum is written where the total goes: a copy would be a pass through memory more
+        if first and len(grads) > 1:
+            np.add(grads.pop(0), grads.pop(0), out=total)
+        elif first:
             total[...] = grads.pop(0)
         for grad in grads:
             total += grad
+        self._are_finite[index] = all_finite(total)

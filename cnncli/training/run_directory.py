@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from cnncli.config import Config, dump_config, load_config
+from cnncli.data.atomic_files import (
+    temporaries,
+    write_text_atomically,
+    write_text_exclusively,
+)
 from cnncli.errors import CheckpointError, TrainingError, UsageError
-from cnncli.training.archive import remove_temporaries, write_text_atomically, write_text_exclusively
 from cnncli.training.checkpoint import Checkpoint, load_checkpoint
 from cnncli.training.reports import EpochReport, best_epoch
+from cnncli.training.run_lock import RunLock
 from cnncli.training.trainer import OnStep, Trainer
 
 NAMES = ("config.yaml", "metrics.jsonl", "last.npz", "best.npz")
@@ -46,69 +52,83 @@ class RunDirectory:
         return self.path / "best.npz"
 
     @classmethod
-    def create(cls, path: Path, config: Config, *, overwrite: bool = False) -> RunDirectory:
+    def create(
+        cls, path: Path, config: Config, *, overwrite: bool = False, lock: RunLock | None = None
+    ) -> RunDirectory:
         """Take a directory for a new run and write its configuration.
+
+        Parameters
+        ----------
+        overwrite : whether a run that is in it already is replaced
+        lock : keeps other processes out of the directory from now on; None lets them in
 
         Raises
         ------
-        UsageError : the directory is taken and `overwrite` is false, or it is a file
+        UsageError : the directory is taken and `overwrite` is false, or in use, or it is a file
         TrainingError : it cannot be written
         """
         run = cls(path)
         try:
-            run._claim(dump_config(config), overwrite=overwrite)
+            run._claim(config, overwrite, lock)
         except OSError as error:
             raise _cannot_write(path, error) from None
         return run
 
     @classmethod
-    def create_numbered(cls, parent: Path, name: str, config: Config) -> RunDirectory:
+    def create_numbered(
+        cls, parent: Path, name: str, config: Config, lock: RunLock | None = None
+    ) -> RunDirectory:
         """Take ``parent/name``, or ``parent/name-2``, ``-3``, ... where that is taken."""
-        while True:
-            try:
-                return cls.create(cls.next_free(parent, name).path, config)
-            except UsageError:
-                continue  # another run was faster
+        for run in cls._numbered(parent, name):
+            with suppress(UsageError):  # taken, or another run was faster
+                return cls.create(run.path, config, lock=lock)
+        raise AssertionError("there is always a higher number")
 
     @classmethod
     def next_free(cls, parent: Path, name: str) -> RunDirectory:
         """Find what `create_numbered` would take now, and take nothing."""
-        for number in count(1):
-            run = cls(parent / (name if number == 1 else f"{name}-{number}"))
-            try:
+        for run in cls._numbered(parent, name):
+            with suppress(UsageError):
                 run.require_free()
-            except UsageError:
-                continue
-            return run
-        raise AssertionError("count() ended")
+                return run
+        raise AssertionError("there is always a higher number")
+
+    @classmethod
+    def _numbered(cls, parent: Path, name: str) -> Iterator[RunDirectory]:
+        return (cls(parent / (name if number == 1 else f"{name}-{number}")) for number in count(1))
 
     def require_free(self) -> None:
-        """Check that nothing is there but perhaps an empty directory.
+        """Check that nothing is there but perhaps a directory that is empty, or as good as.
+
+        What a program left that was killed while it took the directory does not count.
 
         Raises
         ------
         UsageError : it is taken, or a file
         """
         if self.path.is_dir():
-            if any(self.path.iterdir()):
+            if set(self.path.iterdir()) - set(self._leftovers()):
                 raise self._taken()
         elif self.path.exists() or self.path.is_symlink():  # a link to nothing does not exist
             raise self._is_a_file()
 
-    def _claim(self, config_text: str, *, overwrite: bool) -> None:
+    def _claim(self, config: Config, overwrite: bool, lock: RunLock | None) -> None:
         if not overwrite:
             self.require_free()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
             raise self._is_a_file() from None
-        if overwrite:
+        if lock is not None:
+            lock.take(self.path)
+        if overwrite or lock is not None:
             self.remove_leftovers()
+        if overwrite:
             for name in NAMES:
                 (self.path / name).unlink(missing_ok=True)
         try:
             # two runs may both have found the directory free: only one can make this file
-            write_text_exclusively(self.config, config_text)
+            write_text_exclusively(self.config, dump_config(config))
         except FileExistsError:
             raise self._taken() from None
 
@@ -200,10 +220,29 @@ class RunDirectory:
             )
         return best
 
+    def require_best(self, metrics: Sequence[dict[str, Any]]) -> None:
+        """Check that the run that has these metrics so far can be gone on with to the right best.npz.
+
+        Where the last epoch is the best, its checkpoint holds all of it. Where a program was killed
+        between best.npz and last.npz of an epoch, best.npz is one epoch ahead, and will be written again.
+
+        Raises
+        ------
+        CheckpointError : best.npz is missing, damaged, or of another epoch or run
+        """
+        if best_epoch(metrics) == len(metrics):
+            return
+        ahead = load_checkpoint(self.best).metrics
+        if list(ahead[:-1]) != list(metrics) or best_epoch(ahead) != len(ahead):
+            self.load_best(metrics)
+
     def remove_leftovers(self) -> None:
         """Remove half-written files that a killed program has left."""
-        for name in NAMES:
-            remove_temporaries(self.path / name)
+        for path in self._leftovers():
+            path.unlink(missing_ok=True)
+
+    def _leftovers(self) -> list[Path]:
+        return [path for name in NAMES for path in temporaries(self.path / name)]
 
     def load_config(self) -> Config:
         """Read the resolved configuration."""

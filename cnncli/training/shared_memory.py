@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 from typing import Any
 
@@ -20,6 +21,8 @@ def shared_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     try:
         memory = mmap.mmap(-1, max(size, 1))  # lives as long as the array that refers to it
     except (OSError, OverflowError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            raise  # some systems open a file for it: it is not memory that is short
         raise MemoryError(f"cannot share {size:,} bytes between the workers ({error})") from None
     return np.frombuffer(memory, dtype=dtype, count=size // np.dtype(dtype).itemsize).reshape(shape)
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cnncli.config import Config, build_network, build_optimizer, build_schedule
+from cnncli.config import Config, build_augmentation, build_network, build_optimizer, build_schedule
 from cnncli.data import Dataset, Normalization, Split, batch_slices, epoch_order, split_validation
 from cnncli.data.randomness import WEIGHTS, stream
-from cnncli.errors import CheckpointError, TrainingError
+from cnncli.errors import CheckpointError, DivergenceError
 from cnncli.nn import clip_gradient_norm
+from cnncli.nn.pieces import parameter_pieces
 from cnncli.training.checkpoint import Checkpoint
+from cnncli.training.divergence import all_finite, first_not_finite
 from cnncli.training.evaluation import Evaluation, Evaluator
 from cnncli.training.gradients import BatchGradients
 from cnncli.training.reports import EpochReport, StepReport, best_epoch, is_finished, is_finite
-from cnncli.training.shared_memory import shared_copy
+from cnncli.training.shared_memory import shared_array, shared_copy
 from cnncli.training.workers import Workers
 
 OnStep: TypeAlias = "Callable[[StepReport], None]"
@@ -77,8 +79,11 @@ class Trainer:
             shard_size=config.training.shard_size,
             label_smoothing=config.loss.label_smoothing,
             seed=config.seed,
+            augmentation=build_augmentation(config),
         )
         self._optimizer.share_state(shared_copy)
+        self._pieces = parameter_pieces(self.network.parameters)
+        self._are_finite = shared_array((self._optimizer.n_pieces,), np.bool_)
         self._update_pieces = workers.operation(self._update_piece)
         self._validation = (
             Evaluator(self.network, data.validation, data.normalization, workers) if data.validation else None
@@ -100,7 +105,7 @@ class Trainer:
 
         Raises
         ------
-        TrainingError : a loss or a weight is not finite
+        DivergenceError : a loss, a gradient or a weight is not finite; it names the layer
         LabelError : a label is not one of the network's classes
         """
         while not self.is_finished:
@@ -185,36 +190,65 @@ class Trainer:
 
     def _take_step(self, indices: NDArray[np.int64], index: int) -> tuple[float, int]:
         result = self._gradients.compute(indices, self.step)
-        if not is_finite(result.loss):
-            raise self._not_finite(f"the loss of step {index + 1} is {result.loss}")
+        if not (is_finite(result.loss) and result.has_finite_gradients):
+            what = "the gradient is not finite"
+            if not is_finite(result.loss):
+                what = f"the loss is {result.loss}"
+            raise self._divergence(index, what, self._gradients.origin_of_failure(indices, self.step))
+        self._gradients.update_averages()
+        self._require_finite(index, self.network.buffers)
         if self.config.training.clip_norm is not None:
             clip_gradient_norm(self.network.parameters, self.config.training.clip_norm)
         self._optimizer.learning_rate = self._schedule.learning_rate(self.step)
         self.step += 1
         self._update_pieces(self._optimizer.n_pieces, self._optimizer.learning_rate, self.step)
+        if not self._are_finite.all():
+            values = {name: parameter.value for name, parameter in self.network.parameters.items()}
+            raise self._overflow(index, values)
         return result.loss, result.n_correct
 
     def _update_piece(self, worker: int, index: int, learning_rate: float, step_count: int) -> None:
         # a worker process has an optimizer of its own; only its arrays are shared
         self._optimizer.learning_rate, self._optimizer.step_count = learning_rate, step_count
         self._optimizer.update_piece(index)
+        name, part = self._pieces[index]
+        self._are_finite[index] = all_finite(self.network.parameters[name].value.reshape(-1)[part])
 
     def _validate(self) -> Evaluation | None:
-        """Evaluate the end of an epoch, and make sure that its weights are worth saving."""
-        for name, parameter in self.network.parameters.items():
-            if not np.isfinite(parameter.value).all():
-                raise self._not_finite(f"parameter {name} is not finite after the last step")
+        """Evaluate the end of an epoch, and make sure that its state is worth saving."""
+        last = len(self._batches) - 1
+        # a moment that is infinite holds its weights still from then on, without a sign
+        self._require_finite(last, self._optimizer.state)
         if self._validation is None:
             return None
         evaluation = self._validation.evaluate()
         if not is_finite(evaluation.loss):
-            raise self._not_finite(f"the validation loss is {evaluation.loss}")
+            what = f"the validation loss is {evaluation.loss}"
+            raise self._divergence(last, what, self._validation.origin_of_failure())
         return evaluation
 
-    def _not_finite(self, what: str) -> TrainingError:
-        return TrainingError(
-            f"epoch {self.epoch + 1}, step {self.step + 1} of the run: {what}. "
-            f"Lower optimizer.{self.config.optimizer.name}.learning_rate "
-            f"(it was {self._schedule.learning_rate(min(self.step, self._schedule.total_steps - 1)):g}), "
-            f"or set training.clip_norm."
-        )
+    def _require_finite(self, index: int, arrays: Mapping[str, NDArray[Any]]) -> None:
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            raise self._overflow(index, arrays)
+
+    def _overflow(self, index: int, arrays: Mapping[str, NDArray[Any]]) -> DivergenceError:
+        """Word that a step has made weights, moments or running averages infinite."""
+        name, value = first_not_finite(self.network, arrays)
+        return self._divergence(index, f"the {name} has become {value}", None)
+
+    def _divergence(self, index: int, what: str, origin: str | None) -> DivergenceError:
+        """Word what was found at the step with this index in its epoch, where it began, and what to do."""
+        place = f"epoch {self.epoch + 1}, step {index + 1} of {len(self._batches)}: {what}"
+        return DivergenceError("\n  ".join(filter(None, [place, origin, self._advice()])))
+
+    def _advice(self) -> str:
+        if self.step == 0:
+            return (
+                f"no step has been taken yet, so look at the images of {self.config.data.dataset} "
+                "and at the layers' initializers"
+            )
+        rate, clip_norm = self._schedule.learning_rate(self.step - 1), self.config.training.clip_norm
+        clipping = "set training.clip_norm"
+        if clip_norm is not None:
+            clipping = f"lower training.clip_norm (it is {clip_norm:g})"
+        return f"lower optimizer.{self.config.optimizer.name}.learning_rate (it was {rate:g}), or {clipping}"

@@ -1,4 +1,4 @@
-"""The tables of the three commands, from made-up measurements."""
+"""The tables of the commands, from made-up measurements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import textbook, training_step, whole_command
+from benchmarks import accuracy, textbook, training_step, whole_command
 from benchmarks.machine import load_average, machine_line
 from benchmarks.results import README, duration, filled, present, table
 
@@ -48,6 +48,38 @@ def test_a_step_is_compared_with_the_faster_layout() -> None:
         ["quickstart, 256", "30.0 ms", "40.0 ms", "25.0 ms", "1.20", "15.0 ms", "50 %"],
         ["lenet, 100", "3.00 ms", "10.0 ms", "11.0 ms", "0.30", "1.00 ms", "33 %"],
         ["geometric mean", "", "", "", "0.60", "", ""],
+    ]
+
+
+def test_more_threads_are_estimated_by_amdahls_law() -> None:
+    # on two threads 1.6 times as fast: a quarter of the time on one does not get shorter
+    assert whole_command.estimated_speed_up(1.6, 2) == pytest.approx(1.6)
+    assert whole_command.estimated_speed_up(1.6, 8) == pytest.approx(1 / (1 / 4 + 3 / 4 / 8))
+    # no more than sixteen shards are in flight
+    assert whole_command.estimated_speed_up(2.1, 32) == 16
+    assert cells(whole_command.threads_table({"lenet": {"1": [0.016, 0.5, 0.001], "2": [0.010]}})) == [
+        ["lenet, 100", "16.0 ms", "10.0 ms", "1.60", "2.9", "3.4"]
+    ]
+
+
+def test_accuracies_end_with_their_mean() -> None:
+    assert cells(accuracy.accuracy_table({3: 0.9908, 4: 0.992, 7: 0.99})) == [
+        ["seed 3", "99.08%"],
+        ["seed 4", "99.20%"],
+        ["seed 7", "99.00%"],
+        ["mean", "99.093%"],
+        ["standard deviation", "0.101%"],
+    ]
+    assert cells(accuracy.accuracy_table({0: 1.0})) == [["seed 0", "100.00%"], ["mean", "100.000%"]]
+
+
+def test_the_readme_shows_how_many_times_as_fast_it_is() -> None:
+    steps = {
+        "lenet": {"cnncli": [0.004], "contiguous": [0.010], "channels_last": [0.008], "products": [0.001]}
+    }
+    evaluations = {"lenet": {"cnncli": [0.5], "contiguous": [2.0], "channels_last": [0.25]}}
+    assert cells(training_step.short_table(steps, evaluations)) == [
+        ["lenet, 100", "4.00 ms", "8.00 ms", "2.00", "0.50"]
     ]
 
 

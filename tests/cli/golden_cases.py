@@ -15,13 +15,15 @@ import numpy as np
 
 from cnncli.cli.commands import COMMANDS
 from cnncli.cli.evaluation_report import write_evaluation
+from cnncli.cli.gradcheck_report import Part, write_elements, write_parts
 from cnncli.cli.main import run
+from cnncli.cli.predict_report import Prediction, write_predictions, write_seen
 from cnncli.cli.profile import write_profile
 from cnncli.cli.streams import Stream
+from cnncli.nn.element_search import Element
+from cnncli.nn.gradient_examination import ArrayCheck
 from cnncli.training import Evaluation
-from cnncli.training.plan_work import Work
-from cnncli.training.profile_report import LayerProfile, PassProfile, Profile
-from cnncli.training.reference_rates import Bound, ReferenceRates
+from cnncli.training.profiling import Bound, LayerProfile, PassProfile, Profile, ReferenceRates, Work
 from tests.cli.program import CONFIGS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -128,6 +130,50 @@ def _made_up_profile() -> str:
     return file.getvalue()
 
 
+def _made_up_gradcheck() -> str:
+    def element(*index: int, analytic: float, numeric: float, error: float) -> Element:
+        return Element(index, analytic, numeric, error)
+
+    right = ArrayCheck("input", (6, 14, 14, 3), 2.3e-11, (), ())
+    weight = ArrayCheck(
+        "weight",
+        (16, 6, 5, 5),
+        0.5,
+        (
+            element(3, 0, 2, 1, analytic=0.24691357, numeric=0.123456785, error=0.5),
+            element(0, 5, 4, 4, analytic=-3.0, numeric=-1.5, error=0.5),
+        ),
+        ("backward adds to the gradient that is there; it must overwrite it",),
+    )
+    bias = ArrayCheck("bias", (16,), None, (element(4, analytic=1.0, numeric=1.0, error=1e-12),), ())
+    layer = Part("conv2d", 3, (right, weight, bias))
+    network = Part("network", None, (ArrayCheck("11/weight", (10, 84), 3.1e-10, (), ()),))
+    file = io.StringIO()
+    with mock.patch.dict(os.environ, {"COLUMNS": "80"}):
+        write_parts([layer, network], Stream(file))
+        file.write("\n")
+        write_elements(layer, Stream(file))
+        write_parts([network], Stream(file))
+    return file.getvalue()
+
+
+def _made_up_predictions() -> str:
+    one, two = np.full((2, 10), 0.0002)
+    one[[7, 2, 1]] = 0.99, 0.0073, 0.0013
+    two[[4, 9, 8]] = 0.51, 0.4865, 0.0021
+    predictions = [
+        Prediction("photos/seven.jpg", 0, "photos/seven.jpg", one),
+        Prediction("digits.npy", 4321, "digits.npy:4321", two),
+    ]
+    images = np.zeros((2, 1, 6, 5), np.uint8)
+    images[0, 0, 1:5, 1:4] = [[255, 255, 255], [0, 0, 200], [0, 120, 60], [0, 255, 0]]
+    images[1, 0, 1:5, 1:4] = [[255, 0, 30], [255, 0, 255], [90, 255, 255], [0, 0, 255]]
+    file = io.StringIO()
+    write_seen(predictions, images, Stream(file))
+    write_predictions(predictions, Stream(file))
+    return file.getvalue()
+
+
 CASES: Mapping[str, Callable[[], str]] = {
     "help": _transcript("--help"),
     "help_commands": _transcript(*(f"{name} --help" for name in COMMANDS)),
@@ -136,11 +182,19 @@ CASES: Mapping[str, Callable[[], str]] = {
         "inspect-shapes --config lenet.yaml",
         "inspect-shapes --config lenet.yaml --batch-size 32",
     ),
+    "inspect_shapes_backward": _transcript(
+        "inspect-shapes --config lenet.yaml --backward --batch-size 100 --threads 2",
+        "inspect-shapes --config quickstart.yaml --backward --batch-size 1 --set training.clip_norm=1",
+        "inspect-shapes --config misfit.yaml --backward",
+        "inspect-shapes --config lenet.yaml --threads 2",
+    ),
     "dry_run": _transcript("train --config quickstart.yaml --threads 2 --dry-run"),
     "list": _transcript("list"),
     "init": _transcript("init", "init", "init -"),
     "evaluation": _made_up_evaluation,
     "profile": _made_up_profile,
+    "gradcheck": _made_up_gradcheck,
+    "predict": _made_up_predictions,
     "errors": _transcript(
         "trian",
         "train",

@@ -43,6 +43,19 @@ def test_json_has_the_pinned_keys(tiny_run: Path, cnncli: Cnncli) -> None:
     ] * 3
 
 
+def test_weights_that_overflow_name_the_checkpoint_and_the_layer(tiny_run: Path, cnncli: Cnncli) -> None:
+    with np.load(tiny_run / "best.npz") as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    for name in arrays:
+        if name.startswith("parameters/") and name.endswith("/weight"):
+            arrays[name] *= np.float32(1e30)
+    np.savez(tiny_run / "spoiled.npz", **arrays)
+    result = cnncli("eval", tiny_run / "spoiled.npz", "--json")
+    assert (result.code, result.out) == (1, "")
+    assert f"{tiny_run / 'spoiled.npz'}: the loss on the images is " in result.err
+    assert "layer network[" in result.err
+
+
 def test_every_split_is_that_of_the_run(tiny_run: Path, cnncli: Cnncli) -> None:
     sizes = {
         split: cnncli("eval", tiny_run, "--split", split, "--json").json["examples"]

@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 
 from cnncli.cli import main
+from cnncli.cli.commands import COMMANDS
+from cnncli.cli.workers import start_workers, thread_count
+from cnncli.config import load_config
 from cnncli.errors import CheckpointError, ConfigError, UsageError
 from tests.cli.program import Cnncli, environment, run_program
 
@@ -83,6 +86,40 @@ def test_a_run_from_the_shell_and_back(workspace: Path) -> None:
             "training.threads: expected at most 1024, got 5000",
             id="configured-threads",
         ),
+        *(
+            pytest.param(arguments, 2, f"{option}: expected a path, but it is empty", id=f"empty-{option}")
+            for arguments, option in (
+                (["train", "--config", ""], "--config"),
+                (["train", "--config", "tiny.yaml", "--run-dir", ""], "--run-dir"),
+                (["train", "--resume", ""], "--resume"),
+                (["inspect-shapes", "--checkpoint", ""], "--checkpoint"),
+                (["eval", ""], "checkpoint"),
+                (["eval", "x", "--data-dir", ""], "--data-dir"),
+                (["explain", "conv", "--input", ""], "--input"),
+                (["init", ""], "path"),
+            )
+        ),
+        *(
+            pytest.param(
+                ["inspect-shapes", "--config", "tiny.yaml", "--batch-size", value],
+                2,
+                f"--batch-size: expected an integer from 1 to 1000000000, got {value}",
+                id=f"batch-size-{len(value)}",
+            )
+            for value in ("1000000001", "99999999999", "9" * 5000)
+        ),
+        pytest.param(
+            ["train", "--config", "tiny.yaml", "--dry-run", "--set", "training.batch_size=99999999999"],
+            2,
+            "training.batch_size: expected an integer from 1 to 1000000000, got 99999999999",
+            id="configured-batch-size",
+        ),
+        pytest.param(
+            ["train", "--config", "tiny.yaml", "--dry-run", "--set", "training.epochs=1000001"],
+            2,
+            "training.epochs: expected an integer from 1 to 1000000, got 1000001",
+            id="configured-epochs",
+        ),
         pytest.param(
             ["train", "--resume", "x", "--run-dir", "y"], 2, "are for new runs", id="resume-elsewhere"
         ),
@@ -105,6 +142,27 @@ def test_batch_size_is_refused(workspace: Path, cnncli: Cnncli, value: str) -> N
     result = cnncli("inspect-shapes", "--config", "tiny.yaml", "--batch-size", value)
     assert result.code == 2
     assert f"--batch-size: expected an integer of at least 1, got {value}" in result.err
+
+
+def test_a_batch_may_be_larger_than_the_training_set(workspace: Path, cnncli: Cnncli) -> None:
+    larger = ("--set", "training.batch_size=1000000000", "--set", "training.epochs=1")
+    result = cnncli("train", "--config", "tiny.yaml", *larger)
+    assert result.code == 0
+    assert "1 epoch of 1 step of " in result.err
+
+
+@pytest.mark.parametrize(("asked", "started"), [("3", 3), ("16", 16), ("300", 16)])
+def test_no_more_threads_are_started_than_can_be_busy(
+    workspace: Path, cnncli: Cnncli, monkeypatch: pytest.MonkeyPatch, asked: str, started: int
+) -> None:
+    configured = load_config("tiny.yaml", [f"training.threads={asked}"])
+    assert thread_count(int(asked), load_config("tiny.yaml")) == thread_count(None, configured) == started
+    assert thread_count(2, configured) == 2
+    assert start_workers(int(asked), configured).n_workers == started
+    result = cnncli("train", "--config", "tiny.yaml", "--dry-run", "--threads", asked)
+    assert f"on {started} threads" in result.out
+    monkeypatch.setattr("cnncli.cli.workers.available_cores", lambda: int(asked))
+    assert thread_count(None, load_config("tiny.yaml")) == started
 
 
 def test_every_fault_of_a_configuration_has_a_line(workspace: Path, cnncli: Cnncli) -> None:
@@ -163,7 +221,7 @@ def test_help_and_version_are_results(cnncli: Cnncli) -> None:
             "error: runs/x: No space left on device\n",
         ),
         (OSError("plain"), 1, "error: plain\n"),
-        (MemoryError(), 1, "error: out of memory; lower training.batch_size"),
+        (MemoryError(), 1, "error: out of memory\n"),
         (np.exceptions.AxisError("a defect"), None, ""),
         (BrokenPipeError(), 141, ""),
         (KeyboardInterrupt(), 130, "interrupted\n"),
@@ -188,6 +246,61 @@ def test_kinds_of_errors(
     assert (result.code, result.out) == (code, "")
     assert result.err.startswith(message)
     assert bool(result.err) == bool(message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (["train", "--config", "eval"], "lower training.batch_size or training.shard_size"),
+        (["eval", "train"], "use fewer --threads"),
+        (["explain", "conv"], "ask for fewer or smaller images"),
+        (["inspect-shapes"], "make the network or its images smaller"),
+    ],
+)
+def test_advice_against_a_lack_of_memory_fits_the_command(
+    cnncli: Cnncli, monkeypatch: pytest.MonkeyPatch, arguments: list[str], advice: str
+) -> None:
+    def fail(ctx: click.Context) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(main.cli, "invoke", fail)
+    assert cnncli(*arguments).err.startswith(f"error: out of memory; {advice}")
+    assert main.MEMORY_ADVICE.keys() <= COMMANDS.keys()
+
+
+def save_with_labels(path: Path, train: object, test: object) -> None:
+    """Write images of 8 x 8 with some labels."""
+    y_train, y_test = np.array(train), np.array(test)
+    images = np.zeros((len(y_train) + len(y_test), 8, 8), np.uint8)
+    np.savez(
+        path,
+        x_train=images[: len(y_train)],
+        y_train=y_train,
+        x_test=images[len(y_train) :],
+        y_test=y_test,
+    )
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "code", "message"),
+    [
+        ([0, 1, 2, 10**9] * 5, [0, 1], 1, "labels.npz: y_train: expected labels below 10000"),
+        ([0, 1, 2] * 5, [0, 1, 10**9], 1, "labels.npz: y_test: expected labels below 10000"),
+        ([0, 1, 2] * 5, [0, 1, 3], 1, "labels.npz: y_test: label 2 is 3, a class that "),
+        ([0, 2, 2] * 5, [0, 1], 1, "labels.npz: y_test: label 1 is 1, a class that "),
+        ([1, 2, 3] * 5, [1, 2], 2, "set it to 4\n  labels are 0 to 3; no image has 0\n"),
+        ([3, 13] * 5, [3], 2, "\n  labels are 0 to 13; no image has 0, 1, 2, 4, 5 and 7 more\n"),
+    ],
+)
+def test_labels_are_faults_of_the_data(
+    workspace: Path, cnncli: Cnncli, train: list[int], test: list[int], code: int, message: str
+) -> None:
+    save_with_labels(workspace / "labels.npz", train, test)
+    own = ("--set", "data={dataset: ./labels.npz, validation_size: 0}")
+    result = cnncli("train", "--config", "tiny.yaml", *own)
+    assert result.code == code
+    assert message in result.err
+    assert result.err.count("error: ") == 1
 
 
 class NoReader(io.StringIO):

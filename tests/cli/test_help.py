@@ -12,6 +12,7 @@ import pytest
 
 from cnncli.cli.commands import COMMANDS
 from cnncli.cli.main import cli
+from cnncli.training.gradients import SHARDS_IN_FLIGHT
 from tests.cli.program import Cnncli, environment
 
 
@@ -69,3 +70,25 @@ def test_help_fits_80_columns(cnncli: Cnncli) -> None:
     for arguments in ([], *([name] for name in COMMANDS)):
         text = cnncli(*arguments, "--help").out
         assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_table_of_shapes_does_not_import_the_engine(workspace: Path) -> None:
+    script = (
+        "import sys\n"
+        "from cnncli.cli.main import cli\n"
+        f"cli.main(['inspect-shapes', '--config', {str(workspace / 'tiny.yaml')!r}], standalone_mode=False)\n"
+        "print('cnncli.training' in sys.modules, file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=workspace, env=environment(), capture_output=True, text=True
+    )
+    assert "mult-adds" in done.stdout
+    assert done.stderr == "False\n"
+
+
+def test_the_help_of_threads_names_as_many_as_can_be_busy() -> None:
+    assert SHARDS_IN_FLIGHT == 16
+    option = next(o for o in loaded("train").params if o.name == "threads")
+    assert isinstance(option, click.Option)
+    assert option.help is not None
+    assert "No more than sixteen" in option.help

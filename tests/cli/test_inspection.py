@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cnncli.config import build_network, load_config
+from cnncli.config import build_network, load_config, parse_config
 from cnncli.nn import LAYERS, Conv2D, Dense, Flatten, MaxPool2D, Network, ReLU
 from cnncli.nn.inspection import inspect_network
 from tests.cli.program import CONFIGS, Cnncli
@@ -119,6 +119,72 @@ def test_the_table_adds_up(cnncli: Cnncli) -> None:
     assert lines[-1].split()[:3] == ["total", "1,199,882", f"{MACS['pytorch_mnist']:,}"]
 
 
+ARRAY_KEYS = {"name", "shape_words", "shape", "dtype", "count", "nbytes", "kind"}
+PASS_KEYS = {"arrays", "temporary_bytes", "note"}
+STEP_KEYS = {
+    *("dtype", "batch_size", "shard_size", "n_shards", "n_threads", "n_in_flight"),
+    *("batch", "input", "layers", "loss", "update"),
+    *("batch_bytes", "shard_kept_bytes", "shard_peak_bytes", "peak_bytes"),
+}
+
+
+def test_backward_adds_the_step_and_changes_nothing_else(cnncli: Cnncli) -> None:
+    document = inspected(cnncli, "pytorch_mnist", "--backward", "--threads", "2")
+    step = document.pop("step")
+    assert document == inspected(cnncli, "pytorch_mnist")
+    assert step.keys() == STEP_KEYS
+    layers = step["layers"]
+    assert all(layer.keys() == {"name", "indices", "note", "forward", "backward"} for layer in layers)
+    passes = [layer[name] for layer in layers for name in ("forward", "backward")]
+    for passed in [*passes, step["batch"], step["input"], step["loss"], step["update"]]:
+        assert passed.keys() == PASS_KEYS
+        assert all(array.keys() == ARRAY_KEYS for array in passed["arrays"])
+    assert (step["batch_size"], step["shard_size"], step["n_in_flight"]) == (64, 32, 2)
+    assert [layer["indices"] for layer in layers[:4]] == [[0], [1], [2, 4], [3]]
+    kept = sum(a["nbytes"] for passed in passes for a in passed["arrays"] if a["kind"] == "kept")
+    assert kept == step["shard_kept_bytes"]
+    assert step["peak_bytes"] == step["batch_bytes"] + 2 * step["shard_peak_bytes"]
+
+
+def test_the_matrix_of_a_convolution_in_words_and_numbers(cnncli: Cnncli) -> None:
+    path, size = CONFIGS / "simple_convnet.yaml", ("--batch-size", "50")
+    out = cnncli("inspect-shapes", "--config", path, "--backward", *size).out
+    # 24x24 outputs, pooled to 12x12: one matrix for each cell of the window, 25 x 12*12*50
+    assert "(C*KH*KW, OH*OW*N) = (25, 7200) x 4" in out
+    assert "(PH*PW, F, OH*OW*N) = (4, 30, 7200)" in out
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_listing_of_a_step_fits_every_terminal(cnncli: Cnncli, name: str) -> None:
+    result = cnncli("inspect-shapes", "--config", CONFIGS / f"{name}.yaml", "--backward")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.isascii()
+    assert all(len(line) <= 80 for line in result.out.splitlines()[1:])
+
+
+def test_the_step_of_a_checkpoint_is_that_of_its_configuration(workspace: Path, cnncli: Cnncli) -> None:
+    cnncli("train", "--config", "tiny.yaml")
+    backward = ("--backward", "--threads", "1", "--json")
+    of_config = cnncli("inspect-shapes", "--config", "tiny.yaml", *backward).json
+    assert cnncli("inspect-shapes", "--checkpoint", "runs/tiny", *backward).json == of_config
+    assert of_config["step"]["batch_size"] == 16
+
+
+def test_a_batch_is_no_larger_than_the_training_set(workspace: Path, cnncli: Cnncli) -> None:
+    options = ("--backward", "--json", "--set", "training.batch_size=100000")
+    step = cnncli("inspect-shapes", "--config", "tiny.yaml", *options).json["step"]
+    with np.load(workspace / "tiny.npz") as arrays:
+        assert step["batch_size"] == len(arrays["x_train"]) - 60
+
+
+def test_a_batch_that_nobody_has_is_refused(cnncli: Cnncli) -> None:
+    result = cnncli(
+        *("inspect-shapes", "--config", CONFIGS / "lenet.yaml", "--backward"), "--batch-size", "100000000"
+    )
+    assert (result.code, result.out) == (2, "")
+    assert "expected a batch of at most 1,000,000 images, got 100,000,000" in result.err
+
+
 def receptive_field_by_touch(network: Network) -> list[tuple[int, int]]:
     """Find what the first output of each layer depends on, by changing every pixel in turn."""
     _, H, W = network.input_shape
@@ -176,7 +242,24 @@ def test_multiply_adds_are_those_of_the_matrix_product() -> None:
     assert MaxPool2D((1, 4, 4), kernel_size=2).macs == 0
 
 
+EVERY_LAYER = """\
+network:
+  - conv2d: {out_channels: 4, kernel_size: 3}
+  - batch_norm2d
+  - relu
+  - max_pool2d: {kernel_size: 2}
+  - average_pool2d: {kernel_size: 2}
+  - sigmoid
+  - global_average_pool2d
+  - flatten
+  - batch_norm1d
+  - tanh
+  - dropout
+  - dense: {out_features: 10}
+"""
+
+
 def test_every_layer_of_the_registry_has_a_name(cnncli: Cnncli) -> None:
-    config = load_config(CONFIGS / "pytorch_mnist.yaml")
+    config = parse_config(EVERY_LAYER, "every.yaml", ".")
     facts = inspect_network(build_network(config, (1, 28, 28), 10))
     assert {layer.name for layer in facts.layers} == set(LAYERS)

@@ -6,11 +6,12 @@ import os
 import re
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from cnncli.cli.interrupts import deferred_interrupts, interrupts
+from cnncli.cli.interrupts import SIGNALS, deferred_interrupts, interrupts
 from cnncli.training import load_checkpoint
 from tests.cli.program import Cnncli, command, environment
 
@@ -83,7 +84,7 @@ def test_signals_during_every_write_cut_nothing_in_half(
         signal.raise_signal(signal.SIGTERM)
         fsync(descriptor)
 
-    monkeypatch.setattr("cnncli.training.archive.os.fsync", interrupted_fsync)
+    monkeypatch.setattr(os, "fsync", interrupted_fsync)
     assert cnncli("train", "--config", "tiny.yaml").code == 130
     assert not (workspace / "runs/tiny/last.npz").exists()
     result = cnncli("train", "--resume", "runs/tiny")
@@ -96,24 +97,58 @@ def test_signals_during_every_write_cut_nothing_in_half(
     assert not list((workspace / "runs/tiny").glob(".*"))
 
 
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """Give the signals back to the tests, as a program that is interrupted does not."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("handlers")
 def test_deferred_interrupts_come_at_the_check() -> None:
-    with interrupts():
-        with pytest.raises(KeyboardInterrupt), deferred_interrupts() as check:
-            check()
-            for _ in range(3):
-                signal.raise_signal(signal.SIGTERM)
-            reached = True
-            check()
-        assert reached
-        with pytest.raises(KeyboardInterrupt):
+    reached = 0
+    with pytest.raises(KeyboardInterrupt), interrupts(), deferred_interrupts() as check:
+        check()
+        for _ in range(3):
             signal.raise_signal(signal.SIGTERM)
+            reached += 1
+        check()
+        reached += 1
+    assert reached == 3
 
 
+@pytest.mark.usefixtures("handlers")
 def test_deferred_interrupts_come_at_the_end_at_the_latest() -> None:
     with pytest.raises(KeyboardInterrupt), deferred_interrupts():
         signal.raise_signal(signal.SIGINT)
-    handler = signal.getsignal(signal.SIGINT)
-    assert handler is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize("is_deferred", [False, True])
+def test_further_signals_do_not_cut_the_way_out_short(is_deferred: bool) -> None:
+    words = []
+    with pytest.raises(KeyboardInterrupt), interrupts():
+        try:
+            if is_deferred:
+                with deferred_interrupts():
+                    signal.raise_signal(signal.SIGTERM)
+            else:
+                signal.raise_signal(signal.SIGINT)
+        finally:
+            for number in SIGNALS:
+                signal.raise_signal(number)
+            words.append("last")
+    signal.raise_signal(signal.SIGTERM)
+    assert words == ["last"]
+
+
+def test_without_a_signal_the_handlers_are_given_back() -> None:
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with interrupts(), deferred_interrupts():
+        assert [signal.getsignal(number) for number in SIGNALS] != before
+    assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
 def test_an_error_is_not_hidden_by_an_interrupt() -> None:
@@ -122,11 +157,8 @@ def test_an_error_is_not_hidden_by_an_interrupt() -> None:
         raise ZeroDivisionError
 
 
+@pytest.mark.usefixtures("handlers")
 def test_a_signal_counts_also_where_a_script_had_it_ignored() -> None:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with pytest.raises(KeyboardInterrupt), interrupts():
-            signal.raise_signal(signal.SIGINT)
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with pytest.raises(KeyboardInterrupt), interrupts():
+        signal.raise_signal(signal.SIGINT)

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from cnncli.cli.profile_advice import advice
-from cnncli.training.plan_work import Work
-from cnncli.training.profile_report import LayerProfile, PassProfile, Profile
-from cnncli.training.reference_rates import Bound, ReferenceRates
+from cnncli.training.profiling import Bound, LayerProfile, PassProfile, Profile, ReferenceRates, Work
 from tests.cli.program import CONFIGS, Cnncli
 
 KEYS = {

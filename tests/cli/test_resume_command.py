@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from cnncli.config import load_config
-from cnncli.training import archive, load_checkpoint
+from cnncli.data import atomic_files
+from cnncli.training import load_checkpoint
 from tests.cli.program import Cnncli, assert_same_arrays, make_tiny_dataset
 
 TRAIN = ("train", "--config", "tiny.yaml")
@@ -31,7 +32,7 @@ def train_and_die(
 ) -> None:
     """Start a run that is killed while it writes its file number `n_writes` + 1, from 0."""
     left = [n_writes]
-    write = archive.write_atomically
+    write = atomic_files.write_atomically
 
     def write_or_die(path: Path, *rest: object) -> None:
         if left[0] == 0:
@@ -40,7 +41,7 @@ def train_and_die(
         write(path, *rest)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(archive, "write_atomically", write_or_die)
+        patch.setattr(atomic_files, "write_atomically", write_or_die)
         with pytest.raises(KilledError):
             cnncli(*TRAIN, "--set", "training.epochs=5", "--run-dir", run, *options)
 

@@ -42,7 +42,64 @@ def test_a_full_disk_under_standard_output_is_an_error(workspace: Path) -> None:
             command("list"), cwd=workspace, env=environment(), stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert done.returncode == 1
-    assert done.stderr == "error: No space left on device\n"
+    assert done.stderr == "error: standard output: No space left on device\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_result_that_cannot_be_written_says_where_the_run_is(workspace: Path, options: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command("train", "--config", "tiny.yaml", *options),
+            cwd=workspace,
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        "error: standard output: No space left on device\n"
+        "  training is done, the best epoch is kept in runs/tiny/best.npz\n"
+        "  go on with: cnncli eval runs/tiny\n"
+    )
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_a_trained_run_is_kept_where_nobody_reads_the_result(workspace: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        command("train", "--config", "tiny.yaml", "--quiet"),
+        cwd=workspace,
+        env=environment(),
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=60,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+    assert (workspace / "runs/tiny/best.npz").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+def test_a_limit_of_open_files_is_named_as_such(workspace: Path) -> None:
+    script = (
+        "import resource; from cnncli.__main__ import main; "
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8)); main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "train", "--config", "tiny.yaml", "--threads", "8"],
+        cwd=workspace,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "error: Too many open files; allow the program more open files (ulimit -n)\n" in done.stderr
+    assert "--threads" not in done.stderr
 
 
 @pytest.mark.skipif(os.name != "posix", reason="closes descriptors as a shell of POSIX does")
@@ -96,7 +153,7 @@ def test_without_a_terminal_there_is_one_plain_line_for_each_epoch(workspace: Pa
 TERMINAL_SCRIPT = """
 import fcntl, os, pty, struct, subprocess, sys, termios
 parent, child = pty.openpty()
-fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, int(os.environ.get("WIDTH", "80")), 0, 0))
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=child)
 os.close(child)
 seen = b""
@@ -113,12 +170,12 @@ sys.exit(process.wait())
 """
 
 
-def on_a_terminal(workspace: Path, **variables: str) -> str:
+def on_a_terminal(workspace: Path, *, width: int = 80, **variables: str) -> str:
     """Train with standard error on a terminal, and return what it showed."""
     done = subprocess.run(
         [sys.executable, "-c", TERMINAL_SCRIPT, *command("train", "--config", "tiny.yaml")],
         cwd=workspace,
-        env=environment(**{"TERM": "xterm", "PYTHONUTF8": "1", **variables}),
+        env=environment(**{"TERM": "xterm", "PYTHONUTF8": "1", "WIDTH": str(width), **variables}),
         capture_output=True,
         timeout=60,
     )
@@ -142,6 +199,18 @@ def test_a_terminal_shows_a_bar_and_headings(workspace: Path) -> None:
     # the bar is taken away: what stays in its place is the row of the epoch
     assert [line.split()[0] for line in screen(shown) if "/2 " in line] == ["1/2", "2/2"]
     assert not any("left" in line for line in screen(shown))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="terminals of POSIX")
+@pytest.mark.parametrize("width", [10, 30, 200])
+def test_the_bar_fits_any_width(workspace: Path, width: int) -> None:
+    shown = re.sub(r"\x1b\[[0-9;]*[mA]", "", on_a_terminal(workspace, width=width))
+    bars = [part for part in re.split("[\r\n]", shown) if re.match(r"  1/2 +\d+ ?%?|  1/2 $", part)]
+    drawn = [bar for bar in bars if bar not in screen(shown)]
+    assert drawn
+    assert max(map(len, drawn)) <= width
+    assert "test accuracy" not in shown  # that is for standard output
+    assert "best epoch" in shown
 
 
 @pytest.mark.skipif(os.name != "posix", reason="terminals of POSIX")

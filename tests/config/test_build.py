@@ -57,12 +57,13 @@ def test_generator_and_type_reach_the_parameters() -> None:
         (
             ["max_pool2d: {kernel_size: [9, 12]}", "conv2d: {out_channels: 4, kernel_size: 3}"],
             "c.yaml:3: network[1].conv2d.kernel_size: expected at most 3x2, "
-            "the height and width of the padded input, got 3x3; the layer's input is (1, 3, 2)",
+            "the height and width of the padded input, got 3x3; the layer's input is (1, 3, 2); "
+            "make the kernel smaller or the padding larger, or the image shrink less in the layers before",
         ),
         (
             ["max_pool2d: {kernel_size: 2, padding: 2}"],
             "c.yaml:2: network[0].max_pool2d.padding: expected at most half the kernel, 1x1 for 2x2, "
-            "got 2x2; the layer's input is (1, 28, 28)",
+            "got 2x2; the layer's input is (1, 28, 28); make the padding smaller or the kernel larger",
         ),
         (
             ["relu", "conv2d: {out_channels: 4, kernel_size: 3}"],
@@ -82,7 +83,8 @@ def test_generator_and_type_reach_the_parameters() -> None:
         ),
         (
             ["flatten"],
-            "c.yaml:1: network: expected a layer with parameters to train, such as dense, got none",
+            "c.yaml:1: network: expected a layer with parameters to train, such as dense, got none; "
+            "end with dense: {out_features: 10}",
         ),
     ],
 )
@@ -146,7 +148,8 @@ def test_window_larger_than_the_image(layer: str, size: int) -> None:
         build([f"{layer}kernel_size: {size}}}", "flatten", "dense: {out_features: 10}"])
     assert str(caught.value) == (
         f"c.yaml:2: network[0].{layer.partition(':')[0]}.kernel_size: expected at most 28x28, "
-        f"the height and width of the padded input, got {size}x{size}; the layer's input is (1, 28, 28)"
+        f"the height and width of the padded input, got {size}x{size}; the layer's input is (1, 28, 28); "
+        "make the kernel smaller or the padding larger"
     )
 
 

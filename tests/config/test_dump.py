@@ -23,6 +23,7 @@ data:
   dataset: mnist
   directory: /data/mnist
   validation_size: 5000
+  augment: {shift: 2.5, rotate: 12.0, scale: 0.0, shear: 0.0}
 network:
 - conv2d: {out_channels: 8, kernel_size: [3, 5], stride: 1, padding: same, bias: true, initializer: he}
 - relu
@@ -46,7 +47,7 @@ training:
 
 def test_dump_looks_like_a_config() -> None:
     text = """
-data: {directory: /data/mnist}
+data: {directory: /data/mnist, augment: {shift: 2.5, rotate: 12}}
 network:
   - conv2d: {out_channels: 8, kernel_size: [3, 5], padding: same}
   - relu
@@ -105,7 +106,7 @@ documents = st.fixed_dictionaries(
         "training": st.fixed_dictionaries(
             {},
             optional={
-                "epochs": sizes,
+                "epochs": st.integers(1, 1_000_000),
                 "threads": sizes | st.none(),
                 "clip_norm": positive_floats | st.none(),
             },

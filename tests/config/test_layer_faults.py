@@ -33,7 +33,7 @@ CONV_KEYS = "out_channels, kernel_size, stride, padding, bias, initializer"
         pytest.param(
             "dropout: {stride: 2}",
             "network[0].dropout.stride: unknown key stride, expected one of drop_probability; "
-            "it belongs to a conv2d layer or a max_pool2d layer",
+            "it belongs to a conv2d layer or a max_pool2d layer or an average_pool2d layer",
             id="B36-stride",
         ),
         (
@@ -63,6 +63,20 @@ CONV_KEYS = "out_channels, kernel_size, stride, padding, bias, initializer"
         (
             "linear: {}",
             f"network[0].linear: unknown layer linear, expected one of {LAYERS}; did you mean dense?",
+        ),
+        (
+            "AvgPool2d: {kernel_size: 2}",
+            f"network[0].AvgPool2d: unknown layer AvgPool2d, expected one of {LAYERS}; "
+            "did you mean average_pool2d?",
+        ),
+        (
+            "batch_norm2d: {eps: 1e-3}",
+            "network[0].batch_norm2d.eps: unknown key eps, expected one of momentum, epsilon; "
+            "did you mean epsilon?",
+        ),
+        (
+            "batch_norm1d: {momentum: 1.5}",
+            "network[0].batch_norm1d.momentum: expected a number from 0 to 1, got 1.5",
         ),
         ("null", "network[0]: expected one layer, such as relu or dense: {out_features: 10}, got null"),
         (

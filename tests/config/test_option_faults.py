@@ -146,7 +146,7 @@ ADAM_KEYS = "learning_rate, betas, epsilon, weight_decay"
         pytest.param(
             "optimizer: {adam: {momentum: 0.9}}",
             f"c.yaml:2: optimizer.adam.momentum: unknown key momentum, expected one of {ADAM_KEYS}; "
-            "it belongs to optimizer.sgd",
+            "it belongs to optimizer.sgd or a batch_norm2d layer or a batch_norm1d layer",
             id="B36-momentum",
         ),
         pytest.param(
@@ -159,10 +159,18 @@ ADAM_KEYS = "learning_rate, betas, epsilon, weight_decay"
             "zzz: 1", f"c.yaml:2: zzz: unknown key zzz, expected one of {TOP_LEVEL}", id="B36-nothing-near"
         ),
         pytest.param(
-            "data: {augment: {shift: 2}}",
-            "c.yaml:2: data.augment: unknown key augment, "
-            "expected one of dataset, directory, validation_size",
-            id="B36-not-yet",
+            "data: {augment: {flip: true}}",
+            "c.yaml:2: data.augment.flip: unknown key flip, expected one of shift, rotate, scale, shear",
+            id="B36-augment",
+        ),
+        ("data: {augment: 2}", "c.yaml:2: data.augment: expected a mapping with keys such as shift, got 2"),
+        (
+            "data: {augment: {rotate: 200}}",
+            "c.yaml:2: data.augment.rotate: expected a number from 0 to 180, got 200",
+        ),
+        (
+            "data: {augment: {scale: 1}}",
+            "c.yaml:2: data.augment.scale: expected a number of at least 0 and below 1, got 1",
         ),
         # sections and choices
         ("training: 5", "c.yaml:2: training: expected a mapping with keys such as epochs, got 5"),

@@ -15,7 +15,7 @@ def test_defaults() -> None:
     config = read(NETWORK)
     assert config.to_dict() == {
         "seed": 0,
-        "data": {"dataset": "mnist", "directory": None, "validation_size": 5000},
+        "data": {"dataset": "mnist", "directory": None, "validation_size": 5000, "augment": None},
         "network": [
             "flatten",
             {"dense": {"out_features": 10, "bias": True, "initializer": "small"}},

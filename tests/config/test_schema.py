@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from cnncli.config import REQUIRED, DataConfig, EarlyStopping, LossConfig, TrainingConfig, fields_of
+from cnncli.config import (
+    REQUIRED,
+    AugmentConfig,
+    DataConfig,
+    EarlyStopping,
+    LossConfig,
+    TrainingConfig,
+    fields_of,
+)
 from cnncli.config.suggestions import ADVICE, OTHER_NAMES
 from cnncli.nn import LAYERS, OPTIMIZERS, SCHEDULES, Conv2D, Dense, ReLU
 from tests.config.texts import read
@@ -16,6 +24,7 @@ EVERY_CLASS: list[type[Any]] = [
     *OPTIMIZERS.values(),
     *SCHEDULES.values(),
     DataConfig,
+    AugmentConfig,
     LossConfig,
     TrainingConfig,
     EarlyStopping,

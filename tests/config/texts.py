@@ -13,7 +13,10 @@ from cnncli.errors import ConfigError
 NETWORK = "network: [flatten, dense: {out_features: 10}]\n"
 TOP_LEVEL = "seed, data, network, optimizer, schedule, loss, training"
 TRAINING = "epochs, batch_size, shard_size, threads, clip_norm, early_stopping"
-LAYERS = "conv2d, max_pool2d, dense, relu, flatten, dropout"
+LAYERS = (
+    "conv2d, max_pool2d, average_pool2d, global_average_pool2d, dense, batch_norm2d, batch_norm1d, "
+    "relu, sigmoid, tanh, flatten, dropout"
+)
 OPTIMIZERS = "sgd, adam, adamw"
 
 

@@ -60,15 +60,37 @@ def test_idx_images_have_their_channels_first(tmp_path: Path) -> None:
 
 
 @both_forms
-@pytest.mark.parametrize(("part", "label", "class_count"), [("train", 6, 7), ("test", 9, 10)])
-def test_classes_are_counted_over_both_parts(
-    tmp_path: Path, form: str, part: str, label: int, class_count: int
-) -> None:
+def test_classes_are_counted_up_to_the_highest_label(tmp_path: Path, form: str) -> None:
     arrays = small_arrays()
-    arrays[f"y_{part}"][1] = label
+    arrays["y_train"][1] = 6
     path = write(form, tmp_path, arrays)
-    assert load_dataset(path).class_count == class_count
-    assert describe_dataset(path).class_count == class_count
+    assert load_dataset(path).class_count == describe_dataset(path).class_count == 7
+    assert describe_dataset(path).unused_labels == (3, 4, 5)
+
+
+@both_forms
+def test_a_class_that_only_the_test_part_has_is_refused(tmp_path: Path, form: str) -> None:
+    arrays = small_arrays()
+    arrays["y_test"][1] = 9
+    path = write(form, tmp_path, arrays)
+    for function in (load_dataset, describe_dataset):
+        with pytest.raises(DataError, match=r"label 1 is 9, a class that .* does not have") as caught:
+            function(path)
+        assert str(caught.value).startswith(path)
+    # what is evaluated by itself may have it: the network says whether it knows the class
+    assert load_split(path, None, "test").labels[1] == 9
+
+
+@both_forms
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_labels_that_are_no_class_numbers_are_refused(tmp_path: Path, form: str, part: str) -> None:
+    arrays = small_arrays()
+    arrays |= {name: arrays[name].astype(np.int32) for name in ("y_train", "y_test")}
+    arrays[f"y_{part}"][2] = 10**9
+    path = write(form, tmp_path, arrays)
+    for function in (load_dataset, describe_dataset):
+        with pytest.raises(DataError, match=r"expected labels below 10000.*, label 2 is 1000000000"):
+            function(path)
 
 
 @both_forms

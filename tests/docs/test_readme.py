@@ -13,12 +13,18 @@ from cnncli.cli.commands import COMMANDS
 from cnncli.cli.main import cli
 from cnncli.config import build_network, load_config, parse_config
 from cnncli.nn.inspection import inspect_network
-from docs.remake_readme import BROKEN, transcript
 from docs.remake_readme import COMMANDS as TRANSCRIPTS
+from docs.remake_readme import WIDTH, transcript
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "data/README.md"])
+
+
+def stated_transcript(name: str) -> str:
+    found = re.search(rf"<!-- transcript: {name} -->\n(.*?)<!-- end -->", README, flags=re.DOTALL)
+    assert found is not None
+    return found[1]
 
 
 def blocks(language: str) -> list[str]:
@@ -69,10 +75,15 @@ def test_the_python_example_gives_what_it_says() -> None:
 @pytest.mark.parametrize("name", ["inspect-shapes", "errors"])
 def test_transcripts_are_current(name: str, tmp_path: Path) -> None:
     (tmp_path / "configs").symlink_to(ROOT / "configs")
-    (tmp_path / "broken.yaml").write_text(BROKEN, encoding="utf-8")
-    stated = re.search(rf"<!-- transcript: {name} -->\n(.*?)<!-- end -->", README, flags=re.DOTALL)
-    assert stated is not None
-    assert stated[1] == transcript(TRANSCRIPTS[name], tmp_path)
+    assert stated_transcript(name) == transcript(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+def test_transcripts_are_as_wide_as_said(name: str) -> None:
+    assert f"terminal of {WIDTH} columns" in README
+    # messages are never wrapped: whoever searches for one finds it
+    lines = [line for line in stated_transcript(name).splitlines() if not line.startswith("error: ")]
+    assert max(map(len, lines)) <= WIDTH
 
 
 def test_the_table_of_configurations_is_right() -> None:

@@ -210,6 +210,27 @@ def test_a_proxy_that_refuses_to_connect(
     assert "through the proxy" in fault("https://mirror.invalid/a", waits)
 
 
+@pytest.mark.usefixtures("trusted")
+def test_https_goes_through_a_proxy_without_being_read_there(
+    server: LocalServer, tls_server: LocalServer, waits: Waits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tls_server.answers["/a"] = [content(DATA)]
+    monkeypatch.setenv("https_proxy", server.url)
+    assert fetched(f"{tls_server.url}/a", waits) == DATA
+    assert server.requests == [f"CONNECT 127.0.0.1:{tls_server.port}"]
+    assert tls_server.requests == ["/a"]
+
+
+def test_a_proxy_does_not_vouch_for_a_certificate(
+    server: LocalServer, tls_server: LocalServer, waits: Waits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B48."""
+    tls_server.answers["/a"] = [content(DATA)]
+    monkeypatch.setenv("https_proxy", server.url)
+    assert "its certificate is not to be trusted" in fault(f"{tls_server.url}/a", waits)
+    assert tls_server.requests == []
+
+
 @pytest.mark.parametrize("url", ["http://a", "https://a.b/c", "http://127.0.0.1:8000/d/", "http://[::1]:80/"])
 def test_addresses_to_fetch_from(url: str) -> None:
     check_address(url)

@@ -17,7 +17,7 @@ import pytest
 from tests.cli.program import MNIST, Cnncli, command, environment
 from tests.cli.test_streams import TERMINAL_SCRIPT, screen
 from tests.download.conftest import Waits, with_mirrors
-from tests.download.server import Handler, LocalServer, content, drip, status
+from tests.download.server import CERTIFICATE, Handler, LocalServer, content, drip, status
 from tests.download.small_dataset import SmallDataset
 
 IMAGES = "train-images-idx3-ubyte"
@@ -99,6 +99,40 @@ def test_a_bad_file_in_a_directory_of_the_users_is_refused(
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith(f"error: {swapped}: this is Fashion-MNIST's train-images file, expected")
     assert swapped.read_bytes() == fashion.gzipped(IMAGES) and server.requests == []
+
+
+def test_a_server_that_nobody_vouches_for_gives_nothing(
+    mnist: SmallDataset, waits: Waits, cache: Path, cnncli: Cnncli
+) -> None:
+    """B48: the content would be the right one."""
+    with LocalServer(certificate=CERTIFICATE) as server:
+        result = cnncli("download", "mnist", "--mirror", mnist.serve(server), "--quiet")
+    assert (result.code, result.out) == (1, "")
+    assert "its certificate is not to be trusted" in result.err
+    assert server.requests == [] and not cache.exists()
+
+
+def test_fashion_mnist_has_a_place_of_its_own(
+    fashion: SmallDataset, server: LocalServer, waits: Waits, cache: Path, cnncli: Cnncli
+) -> None:
+    result = cnncli("download", "fashion-mnist", "--mirror", fashion.serve(server), "--quiet")
+    place = cache.with_name("fashion-mnist")
+    assert result.out == f"Fashion-MNIST: 4 files verified in {place} (4 downloaded, 0 there before)\n"
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == {
+        f"{name}.gz": fashion.gzipped(name) for name in fashion.names
+    }
+    assert not cache.exists()
+
+
+def test_what_a_killed_download_has_left_is_not_taken_for_data(
+    mnist: SmallDataset, server: LocalServer, waits: Waits, cache: Path, cnncli: Cnncli
+) -> None:
+    """B43: kill -9 leaves a file under a temporary name."""
+    cache.mkdir(parents=True)
+    (cache / f".{IMAGES}.gz.4711-4711.tmp").write_bytes(mnist.gzipped(IMAGES)[:100])
+    assert cnncli("download", "mnist", "--mirror", mnist.serve(server), "--quiet").code == 0
+    assert len(server.requests) == 4
+    assert (cache / f"{IMAGES}.gz").read_bytes() == mnist.gzipped(IMAGES)
 
 
 @pytest.mark.parametrize(

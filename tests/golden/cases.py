@@ -67,6 +67,13 @@ POOLS = {
     "same": WindowCase((2, 2, 7, 6), 0, (3, 4), (2, 3), "same"),
 }
 
+# batches of images (N, C, H, W), or of features (N, D), of one batch norm after the other
+BATCH_NORMS: dict[str, list[tuple[int, ...]]] = {
+    "images": [(4, 3, 2, 5), (2, 3, 2, 5), (3, 3, 2, 5)],
+    "features": [(6, 4), (2, 4), (5, 4)],
+}
+MOMENTUM, EPSILON = 0.2, 1e-3
+
 # batch, features, outputs
 DENSE = (4, 5, 3)
 # images, classes

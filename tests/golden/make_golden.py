@@ -43,6 +43,41 @@ def pools() -> dict[str, Any]:
     return arrays
 
 
+def average_pools() -> dict[str, Any]:
+    arrays: dict[str, Any] = {}
+    for name, case in cases.POOLS.items():
+        sides = in_torch.four_sides(
+            case.padding, (case.shape[2], case.shape[3]), case.kernel_size, case.stride
+        )
+        output, arguments = in_torch.average_pool(case.images, case.kernel_size, case.stride, sides)
+        (grad,) = in_torch.gradients(output, arguments, case.grad_output(tuple(output.shape)))
+        arrays |= {f"{name}/output": in_torch.to_array(output), f"{name}/grad_images": grad}
+    return arrays
+
+
+def batch_norms() -> dict[str, Any]:
+    """The output, gradients and averages of every batch in training, then of the last one in evaluation."""
+    arrays: dict[str, Any] = {}
+    for name, shapes in cases.BATCH_NORMS.items():
+        layer = in_torch.batch_norm(shapes[0][1:], cases.MOMENTUM, cases.EPSILON)
+        layer.weight.data[...] = in_torch.tensor(numbers(2, shapes[0][1]))
+        layer.bias.data[...] = in_torch.tensor(numbers(3, shapes[0][1]))
+        for step, shape in enumerate([*shapes, shapes[-1]]):
+            layer.train(step < len(shapes))
+            layer.zero_grad()
+            x = in_torch.tensor(3 * numbers(10 + step, *shape) + 1, requires_grad=True)
+            output = layer(x)
+            grads = in_torch.gradients(output, [x, layer.weight, layer.bias], numbers(20 + step, *shape))
+            arrays |= {
+                f"{name}/{step}/output": in_torch.to_array(output),
+                f"{name}/{step}/running_mean": in_torch.to_array(layer.running_mean).copy(),
+                f"{name}/{step}/running_var": in_torch.to_array(layer.running_var).copy(),
+            }
+            for what, grad in zip(("input", "weight", "bias"), grads, strict=True):
+                arrays[f"{name}/{step}/grad_{what}"] = grad.copy()
+    return arrays
+
+
 def dense_and_loss() -> dict[str, Any]:
     N, D, K = cases.DENSE
     output, arguments = in_torch.dense(numbers(1, N, D), numbers(2, K, D), numbers(3, K))
@@ -95,7 +130,8 @@ def networks() -> dict[str, Any]:
 
 
 def main() -> None:
-    for make in (convolutions, pools, dense_and_loss, optimizers, schedules, networks):
+    made = convolutions, pools, average_pools, batch_norms, dense_and_loss, optimizers, schedules, networks
+    for make in made:
         np.savez_compressed(cases.DIRECTORY / f"{make.__name__}.npz", **make())
 
 

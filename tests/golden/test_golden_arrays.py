@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from cnncli.nn import (
     OPTIMIZERS,
     SCHEDULES,
+    AveragePool2D,
+    BatchNorm1D,
+    BatchNorm2D,
     Conv2D,
     Dense,
     MaxPool2D,
@@ -82,6 +85,41 @@ def test_max_pool(name: str) -> None:
     assert_close(
         batch_first(layer.backward(batch_last(case.grad_output(y.shape)))), arrays[f"{name}/grad_images"]
     )
+
+
+@pytest.mark.parametrize("name", cases.POOLS)
+def test_average_pool(name: str) -> None:
+    case, arrays = cases.POOLS[name], golden("average_pools")
+    layer = AveragePool2D(
+        case.shape[1:],
+        kernel_size=case.kernel_size,
+        stride=case.stride,
+        padding=case.padding,  # type: ignore[arg-type]
+    )
+    y = batch_first(layer.forward(batch_last(case.images)))
+    assert_close(y, arrays[f"{name}/output"])
+    assert_close(
+        batch_first(layer.backward(batch_last(case.grad_output(y.shape)))), arrays[f"{name}/grad_images"]
+    )
+
+
+@pytest.mark.parametrize("name", cases.BATCH_NORMS)
+def test_batch_norm(name: str) -> None:
+    arrays, shapes = golden("batch_norms"), cases.BATCH_NORMS[name]
+    cls = BatchNorm2D if name == "images" else BatchNorm1D
+    layer = cls(shapes[0][1:], momentum=cases.MOMENTUM, epsilon=cases.EPSILON, dtype=np.float64)
+    for seed, parameter in zip((2, 3), layer.parameters.values(), strict=True):
+        parameter.value[...] = numbers(seed, shapes[0][1])
+    for step, shape in enumerate([*shapes, shapes[-1]]):
+        x = np.moveaxis(3 * numbers(10 + step, *shape) + 1, 0, -1)
+        y = layer.forward(x, training=step < len(shapes))
+        assert_close(np.moveaxis(y, -1, 0), arrays[f"{name}/{step}/output"])
+        for what, buffer in layer.buffers.items():
+            assert_close(buffer, arrays[f"{name}/{step}/{what}"])
+        grad_input = layer.backward(np.moveaxis(numbers(20 + step, *shape), 0, -1))
+        assert_close(np.moveaxis(grad_input, -1, 0), arrays[f"{name}/{step}/grad_input"])
+        for what, parameter in layer.parameters.items():
+            assert_close(parameter.grad, arrays[f"{name}/{step}/grad_{what}"])
 
 
 def test_dense() -> None:

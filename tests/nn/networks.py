@@ -15,6 +15,7 @@ LayerSpec: TypeAlias = tuple[str, dict[str, Any]]
 
 RELU: LayerSpec = ("relu", {})
 FLATTEN: LayerSpec = ("flatten", {})
+BATCH_NORM: LayerSpec = ("batch_norm2d", {})
 POOL: LayerSpec = ("max_pool2d", {"kernel_size": 2})
 
 
@@ -81,8 +82,11 @@ STACK_SHAPE = (2, 15, 26)
 
 
 @st.composite
-def stacks(draw: st.DrawFn) -> list[LayerSpec]:
-    """Draw layers that fit images of STACK_SHAPE: convolutions, pools and ReLUs in any order."""
+def stacks(draw: st.DrawFn, every_kind: bool = False) -> list[LayerSpec]:
+    """Draw layers that fit images of STACK_SHAPE: convolutions, pools and ReLUs in any order.
+
+    With `every_kind` also those of which PyTorch's twin is not made here, or sums are not exact.
+    """
     convolution = st.builds(
         lambda F, k, s, p, bias: (
             "conv2d",
@@ -104,9 +108,20 @@ def stacks(draw: st.DrawFn) -> list[LayerSpec]:
             ("max_pool2d", {"kernel_size": 3, "padding": "same"}),
         ]
     )
-    block = st.permutations(
-        [draw(convolution), draw(pool), RELU, draw(st.sampled_from([RELU, dropout(0.5)]))]
+    average = st.sampled_from(
+        [
+            ("average_pool2d", {"kernel_size": 2}),
+            ("average_pool2d", {"kernel_size": 3, "stride": 2, "padding": 1}),
+            ("average_pool2d", {"kernel_size": (2, 3), "stride": 1, "padding": "same"}),
+        ]
     )
+    between = [RELU, dropout(0.5)]
+    if every_kind:
+        pool, between = pool | average, [*between, *[BATCH_NORM] * 2, ("tanh", {}), ("sigmoid", {})]
+    block = st.permutations([draw(convolution), draw(pool), RELU, draw(st.sampled_from(between))])
     images = draw(block) + draw(st.lists(convolution, max_size=1)) + draw(st.sampled_from([[], [RELU]]))
-    features = draw(st.sampled_from([[], [dense(5), RELU], [RELU, dense(4), dropout(0.3)]]))
-    return [*images, FLATTEN, *features, dense(3)]
+    features: list[list[LayerSpec]] = [[], [dense(5), RELU], [RELU, dense(4), dropout(0.3)]]
+    if every_kind:
+        features.append([dense(5), ("batch_norm1d", {}), ("tanh", {})])
+    flat = ("global_average_pool2d", {}) if every_kind and draw(st.booleans()) else FLATTEN
+    return [*images, flat, *draw(st.sampled_from(features)), dense(3)]

@@ -308,3 +308,13 @@ def test_large_batches_leave_no_trace_in_small_ones(sizes: tuple[int, ...], dtyp
     for N in sizes:
         for result, right in zip(results(used, N), results(new(), N), strict=True):
             np.testing.assert_array_equal(result, right)
+
+
+def test_more_outputs_than_memory_fail_before_anything_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut(*arguments: object) -> None:
+        pytest.fail("200,000 rows of 2 * 10**9 outputs are more than a program can address")
+
+    monkeypatch.setattr("cnncli.nn.layers.conv.cut_into_blocks", cut)
+    layer = Conv2D((1, 5, 5), out_channels=1, kernel_size=3, padding=(10**5, 10**9))
+    with pytest.raises(MemoryError):
+        layer.forward(np.zeros((1, 5, 5, 1), dtype=np.float32))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 
 from cnncli.nn import Conv2D, Dense, softmax_cross_entropy
+from cnncli.nn.initializers import initialize
 from tests.nn.networks import FIVE_NETWORKS, MNIST_SHAPE, make_network
 
 
@@ -74,3 +76,36 @@ def test_first_loss_is_near_ln_10(name: str, seed: int) -> None:  # B30
     network = make_network(FIVE_NETWORKS[name], MNIST_SHAPE, seed=seed, dtype=np.float32)
     loss, _ = softmax_cross_entropy(network.forward(x), rng.integers(0, 10, 32))
     assert loss == pytest.approx(math.log(10), abs=0.3)
+
+
+@pytest.mark.parametrize(
+    ("initializer", "draw"), [("he", "normal"), ("small", "normal"), ("glorot", "uniform")]
+)
+def test_a_large_layer_gets_the_numbers_of_one_draw(initializer: str, draw: str) -> None:
+    shape, fan_in, fan_out = (700, 300), 300, 700  # 3 pieces and a part of one
+    weight = initialize(
+        initializer,
+        shape,
+        fan_in=fan_in,
+        fan_out=fan_out,
+        rng=np.random.default_rng(5),
+        dtype=np.float64,
+    )
+    rng = np.random.default_rng(5)
+    if draw == "normal":
+        variance = (2.0 if initializer == "he" else 0.01) / fan_in
+        expected = rng.normal(0.0, math.sqrt(variance), shape)
+    else:
+        limit = math.sqrt(6 / (fan_in + fan_out))
+        expected = rng.uniform(-limit, limit, shape)
+    np.testing.assert_array_equal(weight, expected)
+
+
+def test_drawing_takes_little_more_memory_than_the_weights() -> None:
+    tracemalloc.start()
+    try:
+        weight = initialize("he", (1000, 1000), fan_in=1000, fan_out=1000, rng=None, dtype=np.float32)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.5 * weight.nbytes

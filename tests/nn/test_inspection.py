@@ -10,6 +10,7 @@ import pytest
 from cnncli.nn import Conv2D, im2col
 from cnncli.nn.inspection import inspect_network
 from tests.nn.networks import (
+    BATCH_NORM,
     FIVE_NETWORKS,
     FLATTEN,
     MNIST_SHAPE,
@@ -127,3 +128,22 @@ def test_features_have_no_receptive_field() -> None:
     facts = inspect_network(make_network([dense(5), RELU, dense(2)], (9,)))
     assert [f.receptive_field for f in facts.layers] == [None, None, None]
     assert [f.macs for f in facts.layers] == [45, 0, 10]
+
+
+def test_average_pools_and_batch_norms() -> None:
+    specs: list[LayerSpec] = [
+        conv(4, 3),
+        BATCH_NORM,
+        ("average_pool2d", {"kernel_size": (2, 3), "stride": 2}),
+        conv(5, 2),
+        ("tanh", {}),
+        ("global_average_pool2d", {}),
+        ("batch_norm1d", {}),
+        dense(3),
+    ]
+    facts = inspect_network(make_network(specs, (1, 13, 12))).layers
+    assert [f.output_shape for f in facts[-4:]] == [(5, 4, 3), (5,), (5,), (3,)]
+    assert [f.parameters for f in facts] == [40, 8, 0, 85, 0, 0, 10, 18]
+    assert [f.macs for f in facts if f.name not in ("conv2d", "dense")] == [0] * 5
+    fields = [(3, 3), (3, 3), (4, 5), (6, 7), (6, 7), (13, 12), (13, 12), (13, 12)]
+    assert [f.receptive_field for f in facts] == fields

@@ -22,8 +22,14 @@ WINDOW = {"kernel_size": (3, 2), "stride": (2, 1), "padding": (1, 0)}
 CASES = {
     "conv2d": Case((2, 6, 5), {"out_channels": 3, **WINDOW}, (3, 3, 4)),
     "max_pool2d": Case((2, 6, 5), WINDOW, (2, 3, 4)),
+    "average_pool2d": Case((2, 6, 5), WINDOW, (2, 3, 4)),
+    "global_average_pool2d": Case((2, 6, 5), {}, (2,)),
     "dense": Case((7,), {"out_features": 4}, (4,)),
+    "batch_norm2d": Case((2, 6, 5), {"momentum": 0.3}, (2, 6, 5)),
+    "batch_norm1d": Case((7,), {"epsilon": 1e-3}, (7,)),
     "relu": Case((2, 6, 5), {}, (2, 6, 5)),
+    "sigmoid": Case((2, 6, 5), {}, (2, 6, 5)),
+    "tanh": Case((7,), {}, (7,)),
     "flatten": Case((2, 6, 5), {}, (60,)),
     "dropout": Case((2, 6, 5), {"drop_probability": 0.4}, (2, 6, 5)),
 }

@@ -65,7 +65,7 @@ def randomize(network: Network, seed: int, integers: bool = False) -> None:
 
 
 @settings(max_examples=60)
-@given(specs=stacks(), N=st.integers(1, 5), training=st.booleans(), seed=st.integers(0, 99))
+@given(specs=stacks(every_kind=True), N=st.integers(1, 5), training=st.booleans(), seed=st.integers(0, 99))
 def test_matches_its_layers(specs: list[LayerSpec], N: int, training: bool, seed: int) -> None:
     network, other = make_network(specs, STACK_SHAPE), make_network(specs, STACK_SHAPE)
     randomize(network, seed)
@@ -73,7 +73,8 @@ def test_matches_its_layers(specs: list[LayerSpec], N: int, training: bool, seed
     x, grad = draw(STACK_SHAPE, N, seed), draw(network.output_shape, N, seed + 1)
     expected = run_layer_by_layer(other.layers, x, grad, training)
     for result, right in zip(run(network, x, grad, training), expected, strict=True):
-        np.testing.assert_allclose(result, right, rtol=0, atol=1e-12 * max(np.abs(right).max(), 1))
+        # a batch norm makes rounding errors larger where a channel hardly varies
+        np.testing.assert_allclose(result, right, rtol=0, atol=1e-10 * max(np.abs(right).max(), 1))
 
 
 @settings(max_examples=60)

@@ -128,3 +128,11 @@ def test_plain_types_have_a_check(annotation: type, good: Any, bad: Any) -> None
 def test_other_types_have_none() -> None:
     assert option_of(np.ndarray) is None
     assert option_of(list[int]) is None
+
+
+def test_a_limit_is_named_where_it_is_exceeded() -> None:
+    up_to_9 = options.count_up_to(9)
+    assert (up_to_9("epochs", 1), up_to_9("epochs", 9)) == (1, 9)
+    for value, expected in ((0, "an integer of at least 1"), (10, "an integer from 1 to 9")):
+        with pytest.raises(OptionError, match=f"^epochs: expected {expected}, got {value}$"):
+            up_to_9("epochs", value)

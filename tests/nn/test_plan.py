@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cnncli.nn import Conv2D, Flatten, Layer, MaxPool2D, Network, ReLU
+from cnncli.nn import AveragePool2D, BatchNorm2D, Conv2D, Flatten, Layer, MaxPool2D, Network, ReLU
 from cnncli.nn.layers import blocks
 from cnncli.nn.layers.pooled_conv import PooledConv2D
 from cnncli.nn.plan import execution_plan
@@ -175,3 +175,54 @@ def test_replicas_of_a_plan_share_values_and_own_gradients() -> None:
     assert not np.shares_memory(replica.parameters["0/weight"].grad, network.parameters["0/weight"].grad)
     assert not replica.parameters["0/weight"].grad.any()
     np.testing.assert_array_equal(network.forward(x), y)
+
+
+def normalized(*kinds: str) -> list[Layer]:
+    """Put layers behind a convolution; the batch norm's weights have either sign."""
+    layers: list[Layer] = [conv()]
+    for kind in kinds:
+        shape = layers[-1].output_shape
+        if kind == "norm":
+            norm = BatchNorm2D(shape, dtype=np.float64)
+            norm.parameters["weight"].value[...] = -2, 0.5, 1
+            norm.parameters["bias"].value[...] = 0.3, -0.2, 0.1
+            layers.append(norm)
+        elif kind == "relu":
+            layers.append(ReLU(shape))
+        else:
+            layers.append({"max": MaxPool2D, "average": AveragePool2D}[kind](shape, kernel_size=2))
+    return layers
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["norm", "relu", "max"], [Conv2D, BatchNorm2D, MaxPool2D, ReLU]),
+        (["norm", "max", "relu"], [Conv2D, BatchNorm2D, MaxPool2D, ReLU]),
+        (["relu", "norm", "max"], [Conv2D, ReLU, BatchNorm2D, MaxPool2D]),
+        (["relu", "max", "norm"], [PooledConv2D, ReLU, BatchNorm2D]),
+        (["max", "norm", "relu"], [PooledConv2D, BatchNorm2D, ReLU]),
+        (["relu", "average"], [Conv2D, ReLU, AveragePool2D]),
+        (["average", "relu"], [Conv2D, AveragePool2D, ReLU]),
+    ],
+)
+def test_nothing_moves_across_a_batch_norm_or_an_average(names: list[str], expected: list[type]) -> None:
+    assert kinds(normalized(*names)) == expected
+    network, layers = Network(normalized(*names)), normalized(*names)
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((*SHAPE, 4))
+    y = network.forward(x, training=True)
+    grad = rng.standard_normal(y.shape)
+    grad_input = network.backward(grad)
+    expected_y = x
+    for layer in layers:
+        expected_y = layer.forward(expected_y, training=True)
+    for layer in reversed(layers):
+        grad = layer.backward(grad)
+    np.testing.assert_allclose(y, expected_y, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(grad_input, grad, rtol=0, atol=1e-12)
+    other = Network(layers)
+    for name, parameter in network.parameters.items():
+        np.testing.assert_allclose(parameter.grad, other.parameters[name].grad, rtol=0, atol=1e-12)
+    for name, buffer in network.buffers.items():
+        np.testing.assert_allclose(buffer, other.buffers[name], rtol=0, atol=1e-12)

@@ -56,6 +56,20 @@ def max_pool(
     return functional.max_pool2d(pad(x, sides, -np.inf), kernel_size, stride), [x]
 
 
+def average_pool(
+    images: Array, kernel_size: tuple[int, int], stride: tuple[int, int], sides: FourSides
+) -> tuple[Tensor, list[Tensor]]:
+    """Average over zero-padded images."""
+    x = tensor(images, requires_grad=True)
+    return functional.avg_pool2d(pad(x, sides), kernel_size, stride), [x]
+
+
+def batch_norm(shape: tuple[int, ...], momentum: float, epsilon: float) -> Any:
+    """Make PyTorch's batch norm of images (C, H, W) or features (D,), in float64."""
+    cls = torch.nn.BatchNorm2d if len(shape) == 3 else torch.nn.BatchNorm1d
+    return cls(shape[0], momentum=momentum, eps=epsilon, dtype=torch.float64)
+
+
 def dense(features: Array, weight: Array, bias: Array) -> tuple[Tensor, list[Tensor]]:
     """Features (N, D) to outputs (N, K)."""
     arguments = [tensor(array, requires_grad=True) for array in (features, weight, bias)]

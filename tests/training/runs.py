@@ -69,6 +69,7 @@ def arrays_after(config: Config, n_threads: int = 1, data: TrainingData | None =
 def all_arrays(trainer: Trainer) -> Arrays:
     checkpoint = trainer.checkpoint()
     arrays = {f"parameters/{name}": array.copy() for name, array in checkpoint.parameters.items()}
+    arrays |= {f"buffers/{name}": array.copy() for name, array in checkpoint.buffers.items()}
     return arrays | {f"optimizer/{name}": array.copy() for name, array in checkpoint.optimizer_state.items()}
 
 

@@ -16,7 +16,21 @@ from tests.training.runs import make_config, make_data
 
 @pytest.mark.parametrize(
     ("n", "shard_size", "sizes"),
-    [(100, 32, [25, 25, 25, 25]), (10, 4, [3, 3, 4]), (3, 8, [3]), (256, 32, [32] * 8), (5, 1, [1] * 5)],
+    [
+        (100, 32, [25, 25, 25, 25]),
+        (100, 50, [50, 50]),
+        (64, 50, [32, 32]),
+        (50, 50, [50]),
+        (128, 50, [64, 64]),
+        (149, 50, [74, 75]),
+        (150, 50, [37, 38, 37, 38]),
+        (256, 50, [42, 43, 43] * 2),
+        (10, 4, [5, 5]),
+        (3, 8, [3]),
+        (3, 1, [1, 1, 1]),
+        (5, 1, [1] * 5),
+        (1, 1, [1]),
+    ],
 )
 def test_shards_differ_by_one_at_most(n: int, shard_size: int, sizes: list[int]) -> None:
     slices = shard_slices(n, shard_size)

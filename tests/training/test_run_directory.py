@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import os
@@ -12,7 +13,7 @@ import pytest
 
 from cnncli.config import Config, load_config
 from cnncli.errors import CheckpointError, TrainingError, UsageError
-from cnncli.training import RunDirectory, Trainer, Workers, load_checkpoint, run_epochs
+from cnncli.training import Checkpoint, RunDirectory, Trainer, Workers, load_checkpoint, run_epochs
 from tests.training.runs import make_config, make_data
 
 
@@ -158,3 +159,26 @@ def test_a_file_system_without_hard_links_will_do(tmp_path: Path, monkeypatch: p
     run = RunDirectory.create(tmp_path / "run", make_config())
     assert load_config(run.config) == make_config()
     assert [path.name for path in run.path.iterdir()] == ["config.yaml"]
+
+
+def test_best_may_be_one_epoch_ahead_as_after_a_kill_between_best_and_last(tmp_path: Path) -> None:
+    """The best epoch so far is overwritten by then: only the epoch after the last can take its place."""
+    config = make_config("data.validation_size=40", epochs=3)
+    run = RunDirectory.create(tmp_path / "run", config)
+    run_to_the_end(run, config)
+    last = load_checkpoint(run.last)
+
+    def with_accuracies(*accuracies: float) -> Checkpoint:
+        lines = zip(last.metrics, accuracies, strict=False)
+        metrics = tuple({**line, "validation_accuracy": accuracy} for line, accuracy in lines)
+        return dataclasses.replace(last, metrics=metrics, epoch=len(metrics))
+
+    so_far = with_accuracies(0.5, 0.4).metrics
+    with_accuracies(0.5, 0.4, 0.6).save(run.best)
+    run.require_best(so_far)
+    for other in (with_accuracies(0.5, 0.4, 0.3), with_accuracies(0.5, 0.3, 0.6), with_accuracies(0.6)):
+        other.save(run.best)
+        with pytest.raises(CheckpointError, match="expected epoch 1, the best of this run, got epoch"):
+            run.require_best(so_far)
+    with_accuracies(0.5).save(run.best)
+    run.require_best(so_far)

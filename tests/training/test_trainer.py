@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cnncli.data import Split
-from cnncli.errors import CheckpointError, LabelError, TrainingError
+from cnncli.errors import CheckpointError, DivergenceError, LabelError, TrainingError
 from cnncli.training import StepReport, Trainer, TrainingData, Workers
 from cnncli.training.reports import best_epoch
 from tests.training.runs import all_arrays, arrays_after, make_config, make_data, same_bits
@@ -102,7 +102,8 @@ def test_an_absurd_learning_rate_stops_with_epoch_step_and_advice() -> None:
 
 def test_weights_that_overflow_in_the_last_step_are_never_saved() -> None:
     config = make_config("optimizer.sgd.learning_rate=1e40", "training.batch_size=100", epochs=1)
-    with Workers(1) as workers, pytest.raises(TrainingError, match="parameter 0/weight is not finite"):
+    message = r"step 1 of 1: the weight of layer network\[9\].dense has become infinite"
+    with Workers(1) as workers, pytest.raises(DivergenceError, match=message):
         list(Trainer(config, make_data(n_validation=0), workers).epochs())
 
 

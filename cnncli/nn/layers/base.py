@@ -109,7 +109,7 @@ class Layer(ABC):
             raise ShapeError(f"{self}: expected a NumPy array, got {type(x).__name__}")
         if x.ndim != len(self.input_shape) + 1 or x.shape[:-1] != self.input_shape:
             raise ShapeError(
-                f"{self}: expected an input of shape {_with_batch(self.input_shape)}, got {x.shape}"
+                f"{self}: expected an input of shape {_batch_shape_text(self.input_shape)}, got {x.shape}"
             )
         self._check_dtype("an input", x)
         self._forward_batch = (x.shape[-1], x.dtype)
@@ -170,5 +170,5 @@ def positive_shape(layer: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     return checked
 
 
-def _with_batch(shape: tuple[int, ...]) -> str:
+def _batch_shape_text(shape: tuple[int, ...]) -> str:
     return "(" + ", ".join([*map(str, shape), "N"]) + ")"

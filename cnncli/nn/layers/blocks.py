@@ -22,7 +22,8 @@ KEPT_BYTES = 4 * 1024 * 1024
 class Block(NamedTuple):
     """Some rows of windows: the part of the image they read, their geometry over it, their place.
 
-    `first` and `end` count windows; for a batch of N the block's outputs are columns first*N to end*N.
+    `rows` and `columns` choose that part of the image. `first` and `end` count windows: for a batch of N
+    the matrix of outputs holds those of the block in its columns first*N to end*N.
     """
 
     rows: slice
@@ -46,14 +47,14 @@ def cut_into_blocks(
     step: tuple[int, int] = (1, 1),
     count: tuple[int, int] | None = None,
 ) -> list[Block]:
-    """Cut windows into blocks; `start`, `step` and `count` choose some of them as in `Windows.every`.
+    """Cut windows into blocks; `start`, `step` and `count` choose some of them as in `Windows.subset`.
 
     `window_bytes` is the size of one window's column for the whole batch.
     """
     OH, OW = windows.output_size if count is None else count
     return [
         Block(
-            *windows.every((start[0] + first * step[0], start[1]), step, (end - first, OW)),
+            *windows.subset((start[0] + first * step[0], start[1]), step, (end - first, OW)),
             first * OW,
             end * OW,
         )
@@ -62,7 +63,7 @@ def cut_into_blocks(
 
 
 class BlockColumns:
-    """The im2col matrices of a list of blocks: one after the other in forward, and again in backward."""
+    """The im2col matrices of a list of blocks, laid out one after the other, and again for backward."""
 
     def __init__(self) -> None:
         self._scratch = Scratch()
@@ -70,7 +71,7 @@ class BlockColumns:
         self._blocks: Sequence[Block] = ()
         self._kept: list[FloatArray] = []
 
-    def forward(self, x: FloatArray, blocks: Sequence[Block]) -> Iterator[FloatArray]:
+    def lay_out(self, x: FloatArray, blocks: Sequence[Block]) -> Iterator[FloatArray]:
         """Yield the matrix (C*KH*KW, windows*N) of each block of x (C, H, W, N), valid for one iteration."""
         self._x, self._blocks, self._kept = x, blocks, []
         keep = (
@@ -78,22 +79,22 @@ class BlockColumns:
             <= KEPT_BYTES // x.itemsize
         )
         for index, block in enumerate(blocks):
-            cols = self._lay_out(block, f"block {index}" if keep else "block")
+            cols = self._matrix(block, f"block {index}" if keep else "block")
             if keep:
                 self._kept.append(cols)
             yield cols
 
-    def backward(self) -> Iterator[FloatArray]:
-        """Yield the same matrices again."""
+    def again(self) -> Iterator[FloatArray]:
+        """Yield the matrices of the last `lay_out` once more."""
         if self._kept:
             yield from self._kept
         else:
-            yield from (self._lay_out(block, "block") for block in self._blocks)
+            yield from (self._matrix(block, "block") for block in self._blocks)
 
     def _shape(self, block: Block) -> tuple[int, int]:
         KH, KW = block.windows.kernel_size
         return self._x.shape[0] * KH * KW, (block.end - block.first) * self._x.shape[-1]
 
-    def _lay_out(self, block: Block, name: str) -> FloatArray:
+    def _matrix(self, block: Block, name: str) -> FloatArray:
         out = self._scratch.array(name, self._shape(block), self._x.dtype)
         return im2col(self._x[:, block.rows, block.columns], *block.windows.geometry, out=out)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from cnncli.nn.arrays import DType, FloatArray
@@ -94,22 +96,35 @@ class Conv2D(Layer):
     ) -> FloatArray:
         self.check_input(x)
         (F, OH, OW), N = self.output_shape, x.shape[-1]
-        self._blocks = cut_into_blocks(self.windows, self.im2col_shape[0] * N * x.itemsize)
+        # before the blocks, whose number grows with the outputs: it fails at once where these cannot fit
         y = self._scratch.array("output", (F, OH * OW * N), x.dtype)
-        for block, cols in zip(self._blocks, self._columns.forward(x, self._blocks), strict=True):
+        self._blocks = cut_into_blocks(self.windows, self.im2col_shape[0] * N * x.itemsize)
+        for block, cols in zip(self._blocks, self._columns.lay_out(x, self._blocks), strict=True):
             multiply(self.weight_matrix, cols, out=y[:, block.first * N : block.end * N])
         if "bias" in self.parameters:
             y += self.parameters["bias"].value[:, None]
         return y.reshape(F, OH, OW, N)
 
     def parameter_gradients(self, grad_output: FloatArray) -> None:
-        F, N = self.out_channels, grad_output.shape[-1]
-        grad = grad_output.reshape(F, -1)  # (F, OH*OW*N)
+        N = grad_output.shape[-1]
+        grad = grad_output.reshape(self.out_channels, -1)  # (F, OH*OW*N)
+        parts = (grad[:, block.first * N : block.end * N] for block in self._blocks)
+        self.add_up_gradients(zip(self._columns.again(), parts, strict=True), grad)
+
+    def add_up_gradients(self, blocks: Iterable[tuple[FloatArray, FloatArray]], grad: FloatArray) -> None:
+        """Write the gradient of the weight, the sum over blocks, and that of the bias.
+
+        Parameters
+        ----------
+        blocks : for each block its im2col matrix (C*KH*KW, windows*N) and the gradient with respect to
+            its outputs (F, windows*N)
+        grad : ndarray of shape (F, any), whose rows add up to the gradient of the bias
+        """
         # the gradient of weight.T, because the BLAS is faster with the longer side first
         total = np.zeros(self.weight_matrix.T.shape, dtype=grad.dtype)
-        for block, cols in zip(self._blocks, self._columns.backward(), strict=True):
-            total += multiply_transposed(cols, grad[:, block.first * N : block.end * N])
-        self.parameters["weight"].grad.reshape(F, -1)[...] = total.T
+        for cols, grad_outputs in blocks:
+            total += multiply_transposed(cols, grad_outputs)
+        self.parameters["weight"].grad.reshape(self.out_channels, -1)[...] = total.T
         if "bias" in self.parameters:
             self.parameters["bias"].grad[...] = row_sums(grad)
 

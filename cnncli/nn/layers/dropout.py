@@ -63,8 +63,11 @@ class Dropout(Layer):
         size = math.prod(x.shape)
         words = rng.integers(0, 2**64, size=-(-size * n_bits // 64), dtype=np.uint64)
         bits = words.view(dtype)[:size].reshape(x.shape)
+        kept = self._scratch.array("kept", x.shape, np.bool_)
+        np.less(bits, n_kept, out=kept)
         keep = self._scratch.array("keep", x.shape, x.dtype)
-        np.multiply(bits < n_kept, x.dtype.type(1 / keep_probability), out=keep)
+        np.copyto(keep, kept)  # a product with booleans would convert them through a small buffer
+        keep *= x.dtype.type(1 / keep_probability)
         return keep
 
     def _options(self) -> dict[str, object]:

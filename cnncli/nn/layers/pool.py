@@ -9,8 +9,8 @@ import numpy as np
 from cnncli.errors import OptionError
 from cnncli.nn.arrays import FloatArray, IntArray
 from cnncli.nn.layers.base import Layer, image_shape
-from cnncli.nn.options import OptionalPair, Padding, Pair
-from cnncli.nn.windows import Offset, windows_over
+from cnncli.nn.options import OptionalPair, Padding, PaddingLike, Pair, PairLike
+from cnncli.nn.windows import Offset, Windows, windows_over
 
 
 class MaxPool2D(Layer):
@@ -41,15 +41,8 @@ class MaxPool2D(Layer):
         padding: Padding = 0,
     ) -> None:
         C, H, W = image_shape("MaxPool2D", input_shape)
-        self.windows = windows_over((H, W), kernel_size, kernel_size if stride is None else stride, padding)
+        self.windows = pooling_windows((H, W), kernel_size, stride, padding)
         KH, KW = self.windows.kernel_size
-        top, bottom, left, right = self.windows.sides
-        if max(top, bottom) > KH // 2 or max(left, right) > KW // 2:
-            raise OptionError(
-                "padding",
-                f"at most half the kernel, {KH // 2}x{KW // 2} for {KH}x{KW}",
-                f"{max(top, bottom)}x{max(left, right)}",
-            )
         super().__init__((C, H, W), (C, *self.windows.output_size))
         # the winner of a window that holds nothing above minus infinity
         cell_number = np.min_scalar_type(KH * KW - 1)
@@ -107,3 +100,25 @@ class MaxPool2D(Layer):
             "stride": self.windows.stride,
             "padding": tuple(self.windows.sides),
         }
+
+
+def pooling_windows(
+    image_size: tuple[int, int], kernel_size: PairLike, stride: PairLike | None, padding: PaddingLike
+) -> Windows:
+    """Work out the geometry of a pool, whose stride is the kernel unless it says otherwise.
+
+    Raises
+    ------
+    OptionError : see `windows_over`; or the padding is more than half the kernel, so that a window could
+        see nothing else
+    """
+    windows = windows_over(image_size, kernel_size, kernel_size if stride is None else stride, padding)
+    KH, KW = windows.kernel_size
+    top, bottom, left, right = windows.sides
+    if max(top, bottom) > KH // 2 or max(left, right) > KW // 2:
+        raise OptionError(
+            "padding",
+            f"at most half the kernel, {KH // 2}x{KW // 2} for {KH}x{KW}",
+            f"{max(top, bottom)}x{max(left, right)}",
+        )
+    return windows

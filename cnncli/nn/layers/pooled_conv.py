@@ -11,7 +11,7 @@ from cnncli.nn.layers.blocks import Block, BlockColumns, cut_into_blocks
 from cnncli.nn.layers.conv import Conv2D
 from cnncli.nn.layers.pool import MaxPool2D
 from cnncli.nn.masks import keep_where
-from cnncli.nn.products import multiply, multiply_transposed, row_sums
+from cnncli.nn.products import multiply
 
 
 class PooledConv2D(Layer):
@@ -55,24 +55,21 @@ class PooledConv2D(Layer):
         (F, OH, OW), N = self.output_shape, x.shape[-1]
         self._blocks = self._cut(self._conv.im2col_shape[0] * N * x.itemsize)
         cells = self._scratch.array("cells", (len(self._cells), F, OH * OW * N), x.dtype)
-        columns = self._columns.forward(x, [block for _, block in self._blocks])
+        columns = self._columns.lay_out(x, [block for _, block in self._blocks])
         for (cell, block), cols in zip(self._blocks, columns, strict=True):
             multiply(self._conv.weight_matrix, cols, out=cells[cell, :, block.first * N : block.end * N])
-        best = self._play(cells)
+        best = self._knock_out(cells)
         if "bias" in self.parameters:
             best += self.parameters["bias"].value[:, None]
         return best.reshape(F, OH, OW, N)
 
     def parameter_gradients(self, grad_output: FloatArray) -> None:
-        F, N = self.output_shape[0], grad_output.shape[-1]
-        grad = grad_output.reshape(F, -1)
-        self._cell_grads = self._play_back(grad)  # (PH*PW, F, OH*OW*N)
-        total = np.zeros(self._conv.weight_matrix.T.shape, dtype=grad.dtype)
-        for (cell, block), cols in zip(self._blocks, self._columns.backward(), strict=True):
-            total += multiply_transposed(cols, self._cell_grads[cell, :, block.first * N : block.end * N])
-        self.parameters["weight"].grad.reshape(F, -1)[...] = total.T
-        if "bias" in self.parameters:
-            self.parameters["bias"].grad[...] = row_sums(grad)
+        N = grad_output.shape[-1]
+        grad = grad_output.reshape(self.output_shape[0], -1)
+        self._cell_grads = self._hand_back(grad)  # (PH*PW, F, OH*OW*N)
+        parts = (self._cell_grads[cell, :, block.first * N : block.end * N] for cell, block in self._blocks)
+        # a bias is added to the maximum, so its gradient needs no cells
+        self._conv.add_up_gradients(zip(self._columns.again(), parts, strict=True), grad)
 
     def input_gradient(self, grad_output: FloatArray) -> FloatArray:
         (F, OH, OW), N = self.output_shape, grad_output.shape[-1]
@@ -95,7 +92,7 @@ class PooledConv2D(Layer):
             )
         ]
 
-    def _play(self, cells: FloatArray) -> FloatArray:
+    def _knock_out(self, cells: FloatArray) -> FloatArray:
         """Find the maximum over the cells in a knock-out tournament, in place, and note who won.
 
         The earlier cell wins a tie, so that the first maximum in row-major order gets the gradient.
@@ -106,7 +103,7 @@ class PooledConv2D(Layer):
         best: FloatArray = cells[0]
         return best
 
-    def _play_back(self, grad: FloatArray) -> FloatArray:
+    def _hand_back(self, grad: FloatArray) -> FloatArray:
         """Hand the gradient back through the tournament to the cell that won: (PH*PW, *grad.shape)."""
         cells = self._scratch.array("grad_cells", (len(self._cells), *grad.shape), grad.dtype)
         cells[0] = grad

@@ -15,13 +15,13 @@ from cnncli.data import Normalization
 from cnncli.nn import Adam, Conv2D, Dense, Flatten, MaxPool2D, Network, ReLU
 from cnncli.nn.layers.pooled_conv import PooledConv2D
 from cnncli.training import Workers
-from cnncli.training import profile as profile_module
-from cnncli.training.plan_work import Work, plan_work
-from cnncli.training.profile import profile_step
-from cnncli.training.profile_report import LayerProfile, PassProfile, Profile
-from cnncli.training.reference_rates import ReferenceRates, measure_rates
+from cnncli.training.profiling import step as step_module
+from cnncli.training.profiling.plan_work import Work, plan_work
+from cnncli.training.profiling.reference_rates import ReferenceRates, measure_rates
+from cnncli.training.profiling.report import LayerProfile, PassProfile, Profile
+from cnncli.training.profiling.step import profile_step
 
-CONFIGS = Path(__file__).parents[2] / "configs"
+CONFIGS = Path(__file__).parents[3] / "configs"
 
 SMALL = """\
 network:
@@ -155,7 +155,7 @@ def test_rates_are_work_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
     # each piece of work is timed seven times, between two looks at the clock: the fastest run counts
     durations = iter([*[2.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0], *[0.5] * 7, *[4.0] * 7])
     marks = iter([mark for duration in durations for mark in (0.0, duration)])
-    monkeypatch.setattr("cnncli.training.reference_rates.time.perf_counter", lambda: next(marks))
+    monkeypatch.setattr("cnncli.training.profiling.reference_rates.time.perf_counter", lambda: next(marks))
     rates = measure_rates(np.dtype(np.float32))
     assert rates.flops_per_second == 2 * 512**3
     assert rates.bytes_per_second == 2 * 2 * 1024 * 1024 / 0.5  # read and written
@@ -168,8 +168,8 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         self._monkeypatch = monkeypatch
-        monkeypatch.setattr("cnncli.training.profile.time.perf_counter", lambda: self.now)
-        monkeypatch.setattr(profile_module, "measure_rates", lambda dtype: RATES)
+        monkeypatch.setattr("cnncli.training.profiling.step.time.perf_counter", lambda: self.now)
+        monkeypatch.setattr(step_module, "measure_rates", lambda dtype: RATES)
 
     def charge(self, owner: Any, method: str, seconds: float) -> None:
         """Let a method take some time."""
@@ -206,8 +206,8 @@ def test_every_part_is_charged_with_its_own_time(monkeypatch: pytest.MonkeyPatch
         ("dense", 16, 96),
     ]
     assert profile.shard_seconds == 1 + 2 + 2 * (4 + 8) + 2 * (16 + 96)
-    # three shards, and nothing but their layers takes time
-    assert profile.step_seconds == 3 * profile.shard_seconds == profile.one_thread_seconds
+    # nothing but the layers of the shards takes time
+    assert profile.step_seconds == profile.n_shards * profile.shard_seconds == profile.one_thread_seconds
     assert profile.speed_up == 1
     assert profile.optimizer_seconds == profile.loss_seconds == profile.input_seconds == 0
 
@@ -217,7 +217,7 @@ def test_loss_optimizer_and_input_are_charged(monkeypatch: pytest.MonkeyPatch) -
     clock.charge(ReLU, "forward", 1)
     clock.charge(Normalization, "apply", 2)
     clock.charge(Adam, "step", 4)
-    clock.charge(profile_module, "softmax_cross_entropy", 8)
+    clock.charge(step_module, "softmax_cross_entropy", 8)
     profile = profiled(config_of(SMALL + "optimizer: adam\n"))
     assert (profile.input_seconds, profile.loss_seconds, profile.optimizer_seconds) == (2, 8, 4)
     assert profile.shard_seconds == 2 + 2 * 1 + 8
@@ -225,14 +225,14 @@ def test_loss_optimizer_and_input_are_charged(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_work_is_that_of_the_largest_shard() -> None:
     profile = profiled(config_of())
-    assert (profile.batch_size, profile.n_shards, profile.shard_size) == (10, 3, 4)
+    assert (profile.batch_size, profile.n_shards, profile.shard_size) == (10, 2, 5)
     conv, *_, last = profile.layers
-    one = 3 * 18 * 6 * 4 * 4  # out_channels, C*KH*KW, the windows that the pool sees, images
+    one = 3 * 18 * 6 * 4 * 5  # out_channels, C*KH*KW, the windows that the pool sees, images
     assert conv.forward.work.multiply_adds == one
     assert conv.backward is not None and last.backward is not None
     assert conv.backward.work.multiply_adds == one  # no gradient of the images
-    assert last.forward.work.multiply_adds == 4 * 2 * 4
-    assert last.backward.work.multiply_adds == 2 * 4 * 2 * 4
+    assert last.forward.work.multiply_adds == 4 * 2 * 5
+    assert last.backward.work.multiply_adds == 2 * 4 * 2 * 5
 
 
 def test_layers_before_the_first_parameters_have_no_backward() -> None:

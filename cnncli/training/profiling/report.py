@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cnncli.training.plan_work import Work
-from cnncli.training.reference_rates import Bound, ReferenceRates
+from cnncli.training.profiling.plan_work import Work
+from cnncli.training.profiling.reference_rates import Bound, ReferenceRates
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Profile:
     ----------
     shard_size : images of the largest shard, which the layers are timed with
     n_shards : of a batch
-    input_seconds : choosing and normalising the images of a shard
+    input_seconds : choosing, augmenting and normalising the images of a shard
     layers : in the order in which they are computed
     loss_seconds : of a shard
     optimizer_seconds : of a step, on one thread

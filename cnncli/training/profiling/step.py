@@ -11,15 +11,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from cnncli.config import Choice, Config, build_network, build_optimizer
+from cnncli.config import Choice, Config, build_augmentation, build_network, build_optimizer
 from cnncli.data import Normalization, Split
-from cnncli.data.randomness import DROPOUT, WEIGHTS, stream
+from cnncli.data.randomness import AUGMENTATION, DROPOUT, WEIGHTS, stream
 from cnncli.nn import Network, softmax_cross_entropy
 from cnncli.nn.buffers import short_buffers
 from cnncli.training.gradients import shard_slices
-from cnncli.training.plan_work import PlanWork, plan_work
-from cnncli.training.profile_report import LayerProfile, PassProfile, Profile
-from cnncli.training.reference_rates import ReferenceRates, measure_rates
+from cnncli.training.profiling.plan_work import PlanWork, plan_work
+from cnncli.training.profiling.reference_rates import ReferenceRates, measure_rates
+from cnncli.training.profiling.report import LayerProfile, PassProfile, Profile
 from cnncli.training.reports import StepReport
 from cnncli.training.trainer import Trainer, TrainingData
 from cnncli.training.workers import Workers
@@ -84,6 +84,7 @@ class _Measurement:
         self._config = config
         self._network = network
         self._images = images
+        self._augmentation = build_augmentation(config)
         self._normalization = Normalization.from_images(images.images)
         self._optimizer = build_optimizer(config, network.parameters)
         self._optimizer.learning_rate = _LEARNING_RATE
@@ -94,7 +95,10 @@ class _Measurement:
         rng = stream(self._config.seed, DROPOUT, 0, 0)
         chosen = np.arange(len(self._images))
         marks = [time.perf_counter()]
-        x = self._normalization.apply(self._images.images[chosen], self._network.dtype)
+        images = self._images.images[chosen]
+        if self._augmentation is not None:
+            images = self._augmentation.apply(images, stream(self._config.seed, AUGMENTATION, 0, 0))
+        x = self._normalization.apply(images, self._network.dtype)
         labels = self._images.labels[chosen]
         marks.append(time.perf_counter())
         for layer, _ in plan:

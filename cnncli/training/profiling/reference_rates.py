@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from cnncli.training.plan_work import Work
+from cnncli.training.profiling.plan_work import Work
 
 Bound: TypeAlias = Literal["compute", "memory", "calls"]
 

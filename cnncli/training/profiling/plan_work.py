@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cnncli.nn import Conv2D, Flatten, Layer, MaxPool2D, Network
-from cnncli.nn.inspection import NAMES
+from cnncli.nn import AveragePool2D, BatchNorm, Conv2D, Flatten, Layer, MaxPool2D, Network
+from cnncli.nn.layers import LAYER_NAMES
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,17 @@ class PlanWork:
     @property
     def name(self) -> str:
         """As in a configuration: ``dense``, ``conv2d + max_pool2d``."""
-        return " + ".join(NAMES[type(part)] for part in self.parts)
+        return " + ".join(LAYER_NAMES[type(part)] for part in self.parts)
 
     def forward_work(self, N: int, itemsize: int) -> Work:
         """Count forward of N images: inputs, outputs and parameters once, what lies between twice."""
         if isinstance(self.layer, Flatten):
             return Work(0, 0)
-        if isinstance(self.layer, MaxPool2D):
+        if isinstance(self.layer, (MaxPool2D, AveragePool2D)):
             n_numbers = self._pool_passes(N)
         else:
             n_numbers = self._inputs(N) + self._outputs(N) + self._parameters + 2 * self._columns(N)
+            n_numbers += self._centred(N)
             if len(self.parts) > 1:
                 n_numbers += 2 * self._convolved(N)
         return Work(self._multiply_adds(N), n_numbers * itemsize)
@@ -77,11 +78,11 @@ class PlanWork:
         """Count the gradient of the input."""
         if isinstance(self.layer, Flatten):
             return Work(0, 0)
-        if isinstance(self.layer, MaxPool2D):
+        if isinstance(self.layer, (MaxPool2D, AveragePool2D)):
             n_numbers = self._pool_passes(N)
         elif self.layer.parameters:
             n_numbers = (self._convolved(N) or self._outputs(N)) + self._parameters
-            n_numbers += 2 * self._columns(N) + self._inputs(N)
+            n_numbers += 2 * self._columns(N) + self._inputs(N) + self._centred(N)
         else:
             n_numbers = 2 * self._outputs(N) + self._inputs(N)
         return Work(self._multiply_adds(N), n_numbers * itemsize)
@@ -112,6 +113,10 @@ class PlanWork:
         conv = self.parts[0]
         return conv.out_channels * self._n_windows * N if isinstance(conv, Conv2D) else 0
 
+    def _centred(self, N: int) -> int:
+        """Count what a batch norm keeps for backward; 0 for other layers."""
+        return self._inputs(N) if isinstance(self.layer, BatchNorm) else 0
+
     @property
     def _n_windows(self) -> int:
         """Count the windows of a convolution, without those that the pool behind it leaves out."""
@@ -121,7 +126,7 @@ class PlanWork:
 
     def _pool_passes(self, N: int) -> int:
         """Count a pool by itself: for each cell of its window one array read, one read and written."""
-        assert isinstance(self.layer, MaxPool2D)
+        assert isinstance(self.layer, (MaxPool2D, AveragePool2D))
         return 3 * math.prod(self.layer.windows.kernel_size) * self._outputs(N)
 
 

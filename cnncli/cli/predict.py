@@ -1,0 +1,101 @@
+"""``cnncli predict``: a checkpoint on pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import numpy as np
+
+from cnncli.cli import formats
+from cnncli.cli.checkpoints import checkpoint_file
+from cnncli.cli.options import PathText, count_option, json_option
+from cnncli.cli.predict_report import Prediction, write_predictions, write_seen
+from cnncli.cli.streams import notices, results, write_json
+from cnncli.data.pictures import Preparation, read_pictures
+from cnncli.errors import DataError, UsageError
+from cnncli.training import load_checkpoint
+from cnncli.training.prediction import predict
+
+FAILED = 1
+DEFAULT_LIMIT = 10
+
+
+@click.command("predict")
+@click.argument("checkpoint", metavar="CHECKPOINT", type=PathText(path_type=Path))
+@click.argument("names", metavar="IMAGE...", type=PathText(), nargs=-1, required=True)
+@click.option("--show", is_flag=True, help="Draw every picture as the network sees it.")
+@count_option(
+    "--limit",
+    summary=f"Most pictures to take from a file that holds many; the first {DEFAULT_LIMIT} by default.",
+)
+@json_option()
+def predict_pictures(
+    checkpoint: Path, names: Sequence[str], show: bool, limit: int | None, as_json: bool
+) -> None:
+    """Tell the digits, or other classes, on pictures.
+
+    CHECKPOINT is a file, or a run directory, which stands for its best. IMAGE is a PNG or JPEG file
+    (these need Pillow: pip install "cnncli[images]"), a PGM, or a file of one or many pictures: .npy of
+    shape (H, W), (N, H, W) or (N, C, H, W), or IDX. FILE:INDEX is one of many, counted from 0.
+
+    For a network trained on MNIST, or on other bright strokes on black of 28 x 28 pixels, a picture may
+    be a photo of one digit on paper: what is drawn is told from its ground, dark or light, cut out,
+    scaled and centred as MNIST's digits were. For any other network a picture must have the size of the
+    training images, and goes in as it is.
+    """
+    if show and as_json:
+        raise UsageError("--show: expected no --json, which holds no drawings; leave out one of them")
+    loaded = load_checkpoint(checkpoint_file(checkpoint))
+    network = loaded.build_network()
+    gathered = _Gathered(Preparation(loaded.image_shape, loaded.normalization))
+    for name in names:
+        gathered.add(name, limit or DEFAULT_LIMIT)
+    if gathered.images:
+        images = np.stack(gathered.images)
+        rows = predict(network, images, loaded.normalization)
+        predictions = [Prediction(*place, row) for place, row in zip(gathered.places, rows, strict=True)]
+        if as_json:
+            write_json([prediction.to_dict() for prediction in predictions])
+        else:
+            if show:
+                write_seen(predictions, images, results())
+            write_predictions(predictions, results())
+    if gathered.has_failed:
+        click.get_current_context().exit(FAILED)
+
+
+class _Gathered:
+    """Images for the network, where each came from, and whether any could not be had."""
+
+    def __init__(self, preparation: Preparation) -> None:
+        self.images: list[np.ndarray] = []
+        self.places: list[tuple[str, int, str]] = []
+        self.has_failed = False
+        self._preparation = preparation
+
+    def add(self, name: str, limit: int) -> None:
+        """Read the pictures of a file; say what is wrong with those that cannot be used."""
+        try:
+            pictures = read_pictures(name, self._preparation.image_shape, limit)
+        except DataError as error:
+            self._fail(error)
+            return
+        n_read = len(pictures.images)
+        if n_read == limit < pictures.n_stored:
+            notices().write(
+                f"{pictures.path}: the first {n_read} of {formats.counted(pictures.n_stored, 'picture')}; "
+                f"--limit takes more, {pictures.path}:INDEX another"
+            )
+        for place in range(n_read):
+            try:
+                self.images.append(self._preparation.prepare(pictures, place))
+            except DataError as error:
+                self._fail(error)
+                continue
+            self.places.append((str(pictures.path), pictures.first + place, pictures.where(place)))
+
+    def _fail(self, error: DataError) -> None:
+        self.has_failed = True
+        notices().write(f"{notices().red('error:')} {error}")
