@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from cnncli.config import Config
 from cnncli.data import Normalization, Split
-from cnncli.nn import Network
+from cnncli.nn import LayerPass, Network
 from cnncli.training import Workers
 from cnncli.training.gradients import BatchGradients
-from cnncli.training.profiling.plan_work import plan_work
+from cnncli.training.profile import multiply_adds
 
 Array: TypeAlias = NDArray[Any]
 
@@ -87,13 +87,20 @@ def record_products(config: Config, network: Network) -> list[Product]:
 
 def needed_multiply_adds(network: Network, N: int) -> int:
     """Count what a step needs: forward, parameters, and every input but the first layer's."""
-    steps = [step for step in plan_work(network) if step.layer.parameters]
-    itemsize = network.dtype.itemsize
-    return sum(
-        step.forward_work(N, itemsize).multiply_adds
-        + step.backward_work(N, itemsize, with_input=step is not steps[0]).multiply_adds
-        for step in steps
+    needed = 0
+
+    def observe(done: LayerPass) -> None:
+        nonlocal needed
+        needed += multiply_adds(done)
+
+    logits = network.forward(
+        np.zeros((*network.input_shape, 1), network.dtype),
+        training=True,
+        rng=np.random.default_rng(0),
+        observe=observe,
     )
+    network.backward(np.zeros_like(logits), to_input=False, observe=observe)
+    return needed * N
 
 
 class Replay:

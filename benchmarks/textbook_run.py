@@ -23,10 +23,9 @@ from benchmarks.textbook_code.simple_convnet import POOL_SIZE, SimpleConvNet
 from benchmarks.timing import median_seconds
 from benchmarks.training_data import CLASS_COUNT, MNIST_SHAPE, benchmark_config, mnist_images, normalized
 from cnncli.config import build_network, build_optimizer
-from cnncli.data import Normalization
+from cnncli.data import Normalization, shard_slices
 from cnncli.nn import Conv2D, MaxPool2D, Network, batch_first, batch_last, softmax_cross_entropy
 from cnncli.training import Workers
-from cnncli.training.gradients import shard_slices
 
 NETWORK = "simple_convnet"
 BATCH_SIZE = BATCH_SIZES[NETWORK]
@@ -104,7 +103,7 @@ def check_step(implementation: Implementation, images: Array, labels: NDArray[np
     theirs = SimpleConvNet(implementation, _copied_parameters(ours))
     for _ in range(2):
         loss, grad_logits = softmax_cross_entropy(ours.forward(batch_last(images)), labels)
-        ours.parameter_gradients(grad_logits)
+        ours.backward(grad_logits, to_input=False)
         optimizer.step()
         _compare("loss", np.array(theirs.step(images, labels)), np.array(loss))
         for name, parameter in ours.parameters.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,10 @@ from cnncli.nn import Network
 from cnncli.nn.inspection import LayerFacts, NetworkFacts, inspect_network
 
 if TYPE_CHECKING:
-    from cnncli.training.step_facts import StepFacts
+    from cnncli.training.step_arrays import StepArray, StepRecord
+
+
+STEP_COLUMNS = (Column("array", "<"), Column("shape", "<"), Column("dtype", "<"), Column("size"))
 
 
 @click.command()
@@ -71,15 +75,10 @@ def inspect_shapes(
     memory      size of the output
     sees        height x width of the image that one output depends on
 
-    With --backward one shard of the batch, of zeros, is sent through the network, and the arrays
-    are listed that it really needs: blocks of windows, layers that are computed together. Layers
-    bear their places in the configuration. --threads says how many shards are in memory at once.
-
-    With --json, --backward adds the key "step": batch_size, shard_size, n_shards, n_threads,
-    n_in_flight, dtype; batch, input, layers, loss and update, each with a note, temporary_bytes and a
-    list of arrays: name, shape_words, shape, dtype, count, nbytes, kind. A layer has name, indices
-    and note, and these in forward and in backward, which is null where none is needed. The sums are
-    batch_bytes, shard_kept_bytes, shard_peak_bytes and peak_bytes.
+    With --backward one shard of the batch, of zeros, is sent through the network, and the arrays that
+    it really needs are listed in the order in which they are written. Layers bear their places in the
+    configuration. --threads says how many shards are in memory at once. With --json this is the key
+    "step".
     """
     if (config_path is None) == (checkpoint_path is None):
         raise click.UsageError("give one of --config FILE and --checkpoint FILE", ctx)
@@ -100,7 +99,7 @@ def inspect_shapes(
     if as_json:
         write_json(facts_as_json(facts) | ({} if step is None else {"step": step.to_dict()}))
     elif step is not None:
-        _write_step(title, step)
+        _write_step(title, step, results())
     else:
         stream = results()
         stream.write(stream.bold(title) + stream.dim(f"  {_per(batch_size)}, {network.dtype}"))
@@ -165,17 +164,58 @@ def _from_checkpoint(path: Path) -> tuple[Config, Network, str]:
     return checkpoint.config, checkpoint.build_network(), str(file)
 
 
-def _step(config: Config, network: Network, batch_size: int, threads: int | None) -> StepFacts:
+def _step(config: Config, network: Network, batch_size: int, threads: int | None) -> StepRecord:
     from cnncli.cli.workers import thread_count
-    from cnncli.training.step_arrays import inspect_step
+    from cnncli.training.step_arrays import record_step
 
-    return inspect_step(config, network, batch_size=batch_size, n_threads=thread_count(threads, config))
+    return record_step(config, network, batch_size=batch_size, n_threads=thread_count(threads, config))
 
 
-def _write_step(title: str, step: StepFacts) -> None:
-    from cnncli.cli.step_table import write_step
+def _write_step(title: str, step: StepRecord, stream: Stream) -> None:
+    """Write the arrays of the batch, then those of a shard forward and backward, then the sums."""
+    images = formats.counted(step.batch_size, "image")
+    stream.write(stream.bold(title) + stream.dim(f"  one step on {images}, {step.dtype}"))
+    stream.write()
+    shards, size = formats.counted(step.n_shards, "shard"), formats.counted(step.shard_size, "image")
+    threads = formats.counted(step.n_threads, "thread")
+    stream.write(f"{shards} of at most {size}, {step.n_in_flight} at a time on {threads}")
+    rows: list[list[str] | str] = ["once, for all shards", *map(_array_cells, step.once)]
+    for head, is_forward in ((f"forward, N = {step.shard_size}", True), ("backward", False)):
+        rows.append(head)
+        for one in step.passes:
+            if (one.kind == "forward") == is_forward:
+                label = f"{one.index} {one.name}" if one.kind != "input" else ""
+                note = f": {one.note}" if one.note else ""
+                rows += [label + note] if label else []
+                rows += map(_array_cells, one.arrays)
+    for line in _step_lines(rows):
+        stream.write(line)
+    stream.write()
+    for n_bytes, text in (
+        (step.once_bytes, "once, for all shards"),
+        (step.worker_bytes, "kept by each worker, from shard to shard"),
+        (step.total_bytes, f"in all: once and {formats.counted(step.n_in_flight, 'worker')}"),
+    ):
+        stream.write(f"{formats.size(n_bytes):>10}  {text}")
+    stream.write("            without the data set, and what NumPy makes and frees within a pass")
 
-    write_step(title, step, results())
+
+def _step_lines(rows: Sequence[list[str] | str]) -> Iterator[str]:
+    """Lay out the rows of arrays as one table, and the lines between them as they are."""
+    arrays = iter(table(STEP_COLUMNS, [row for row in rows if isinstance(row, list)])[1:])
+    for row in rows:
+        if isinstance(row, list):
+            yield f"  {next(arrays)}"
+        elif row[:1].isdigit():
+            yield row
+        else:
+            yield ""
+            yield row
+
+
+def _array_cells(array: StepArray) -> list[str]:
+    count = "" if array.count == 1 else f" x {array.count}"
+    return [array.name, f"{array.shape}{count}", array.dtype, formats.size(array.nbytes)]
 
 
 def _cells(layer: LayerFacts) -> list[str]:

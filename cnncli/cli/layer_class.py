@@ -16,7 +16,7 @@ import numpy as np
 
 import cnncli
 from cnncli.errors import CnncliError, GradientError, OptionError, ShapeError, UsageError
-from cnncli.nn.frozen_subject import Subject
+from cnncli.nn import Checkable
 
 METHODS = ("forward", "backward")
 # what the program hands over to the constructors that take it
@@ -60,7 +60,7 @@ def import_layer_class(name: str) -> type[Any]:
 
 def make_layer(
     cls: type[Any], input_shape: tuple[int, ...], options: Mapping[str, Any], seed: int
-) -> Subject:
+) -> Checkable:
     """Construct ``cls(input_shape, **options)``; `rng` and `dtype` go to the constructors that take them.
 
     Raises
@@ -78,7 +78,7 @@ def make_layer(
         raise UsageError(f"--options: {error}; the constructor is {cls.__name__}{signature}") from None
     with faults_of_user_code():
         try:
-            layer: Subject = cls(input_shape, **arguments)
+            layer: Checkable = cls(input_shape, **arguments)
         except OptionError as error:
             raise UsageError(f"--options: {error}; the layer's input is {input_shape}") from None
         except ShapeError as error:

@@ -16,7 +16,7 @@ from cnncli.cli.streams import notices, results, write_json
 from cnncli.data.pictures import Preparation, read_pictures
 from cnncli.errors import DataError, UsageError
 from cnncli.training import load_checkpoint
-from cnncli.training.prediction import predict
+from cnncli.training.evaluation import predict
 
 FAILED = 1
 DEFAULT_LIMIT = 10

@@ -15,13 +15,12 @@ from cnncli.cli.options import (
     set_option,
     threads_option,
 )
-from cnncli.cli.profile_advice import advice
 from cnncli.cli.streams import Stream, results, write_json
 from cnncli.cli.tables import Column, labelled, table
 from cnncli.cli.workers import start_workers
 from cnncli.config import load_config
 from cnncli.data import describe_dataset
-from cnncli.training.profiling import LayerProfile, PassProfile, Profile, profile_step
+from cnncli.training.profile import Bound, LayerProfile, PassProfile, Profile, profile_step
 
 LABEL_WIDTH = 9
 MAX_REPEAT = 10_000
@@ -56,8 +55,8 @@ def profile_network(
     """Show where the time of a training step goes.
 
     Layers are timed one by one, for one shard of the batch on one thread; then the whole step on
-    all threads. The images are random, so no data is needed. Layers that are computed together
-    stand in one row, with their places in the configuration.
+    all threads. The images are random, so no data is needed. Layers stand in the order in which they
+    are computed, with their places in the configuration: a relu before a max_pool2d comes behind it.
 
     \b
     ms          milliseconds, the median of many runs
@@ -115,7 +114,7 @@ def _rows(profile: Profile) -> Iterator[list[str]]:
     indent = " " * _index_width(profile)
     yield [f"{indent} input", *_timed(profile.input_seconds, profile)]
     for layer in profile.layers:
-        label = f"{_indices(layer):>{len(indent)}} {layer.name}"
+        label = f"{layer.index:>{len(indent)}} {layer.name}"
         for name, one in layer.passes.items():
             yield [label, *_pass_cells(name, one, profile)]
             label = ""
@@ -132,9 +131,9 @@ def _pass_cells(name: str, one: PassProfile, profile: Profile) -> list[str]:
         name,
         f"{1e3 * one.seconds:.3f}",
         _share(one.seconds, profile),
-        f"{one.flops_per_second / 1e9:.1f}" if one.work.multiply_adds else "",
-        f"~{formats.size(one.work.bytes_moved)}" if one.work.bytes_moved else "",
-        one.bound,
+        f"{one.flops_per_second / 1e9:.1f}" if one.multiply_adds else "",
+        f"~{formats.size(one.bytes_moved)}" if one.bytes_moved else "",
+        profile.rates.bound_of(one),
     ]
 
 
@@ -142,12 +141,8 @@ def _share(seconds: float, profile: Profile) -> str:
     return f"{100 * seconds / profile.shard_seconds:.1f} %"
 
 
-def _indices(layer: LayerProfile) -> str:
-    return "+".join(map(str, layer.indices))
-
-
 def _index_width(profile: Profile) -> int:
-    return max(len(_indices(layer)) for layer in profile.layers)
+    return len(str(len(profile.layers) - 1))
 
 
 def _summary(optimizer: str, profile: Profile) -> list[tuple[str, str]]:
@@ -174,3 +169,57 @@ def _summary(optimizer: str, profile: Profile) -> list[tuple[str, str]]:
         ),
         ("advice", advice(profile)),
     ]
+
+
+# where the optimizer takes more of a step than this, it is the first thing to change
+OPTIMIZER_SHARE = 0.3
+# of what the threads could give: below, they mostly wait for one another
+LOW_EFFICIENCY = 0.5
+
+
+def advice(profile: Profile) -> str:
+    """Say where the time goes and what to try first."""
+    layer, name, one = _longest_pass(profile)
+    share, bound = round(100 * one.seconds / profile.shard_seconds), profile.rates.bound_of(one)
+    place = f"{layer.name} (network[{layer.index}])"
+    where = f"{share} % of a shard is spent in {place}, {name}, bound by {bound}."
+    return f"{where} {_remedy(profile, layer, one)}"
+
+
+def _longest_pass(profile: Profile) -> tuple[LayerProfile, str, PassProfile]:
+    passes = [(layer, name, one) for layer in profile.layers for name, one in layer.passes.items()]
+    return max(passes, key=lambda entry: entry[2].seconds)
+
+
+def _remedy(profile: Profile, layer: LayerProfile, one: PassProfile) -> str:
+    """Choose one thing to try: what holds back the whole step comes before what holds back a layer."""
+    if profile.n_shards < profile.n_threads:
+        return (
+            f"The batch makes {formats.counted(profile.n_shards, 'shard')} for {profile.n_threads} threads: "
+            "a lower training.shard_size or a larger training.batch_size gives work to all."
+        )
+    optimizer_share = profile.optimizer_seconds / profile.one_thread_seconds
+    if optimizer_share > OPTIMIZER_SHARE:
+        return (
+            f"The optimizer takes {round(100 * optimizer_share)} % of a step: with a larger "
+            "training.batch_size it is called less often in an epoch."
+        )
+    if profile.speed_up < LOW_EFFICIENCY * profile.n_threads:
+        return (
+            f"{profile.n_threads} threads do the work of {profile.speed_up:.1f}: try a larger "
+            "training.shard_size, or fewer --threads if other programs need the processor."
+        )
+    return _remedy_of_layer(layer, profile.rates.bound_of(one))
+
+
+def _remedy_of_layer(layer: LayerProfile, bound: Bound) -> str:
+    if bound == "calls":
+        return "A larger training.shard_size does more in each call."
+    if layer.name.startswith("dense"):
+        lighter = "mean fewer multiply-adds" if bound == "compute" else "make its weight smaller"
+        return f"A pool or stride before it, or fewer out_features, {lighter}."
+    if bound == "compute":
+        return "Fewer channels, a smaller kernel or a larger stride mean fewer multiply-adds."
+    if layer.name.startswith("batch_norm"):
+        return "A pool before it instead of behind it makes its arrays smaller."
+    return "Fewer channels, a larger stride or a lower training.shard_size make its arrays smaller."

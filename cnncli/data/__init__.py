@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cnncli.data.augment import Augmentation
-from cnncli.data.batches import batch_slices, epoch_order
+from cnncli.data.batches import batch_slices, epoch_order, shard_slices
 from cnncli.data.cache import cache_directory
 from cnncli.data.catalog import CATALOG, KnownDataset, KnownFile, unknown_dataset
 from cnncli.data.dataset import (
@@ -43,6 +43,7 @@ __all__ = [
     "parse_idx",
     "read_idx",
     "read_idx_header",
+    "shard_slices",
     "split_validation",
     "stream",
     "unknown_dataset",

@@ -13,7 +13,7 @@ from cnncli.explain.lines import crop_line, padded_shape, reach, window_lines
 from cnncli.explain.orders import orders_step
 from cnncli.explain.walkthrough import Array, Check, Panel, Step, Walkthrough, compared, counted, solid
 from cnncli.nn import Conv2D, batch_first, batch_last
-from cnncli.nn.layers.blocks import bands, cut_into_blocks
+from cnncli.nn.layout import cut_into_blocks
 from cnncli.nn.options import PaddingLike
 
 OUTPUT_AXES = ("N", "F", "OH", "OW")
@@ -224,20 +224,14 @@ def _shapes_step(convolved: Convolved) -> Step:
 
 def _running_step(convolved: Convolved) -> Step:
     case = convolved.case
-    (N, C, _, _), (K, _), (KH, KW) = case.shape, case.cols_shape, case.windows.kernel_size
-    OH, OW = case.windows.output_size
-    n_blocks = len(cut_into_blocks(case.windows, K * N * FLOAT32_BYTES))
-    n_bands = len(bands(OH, C * KW * OW * N * FLOAT32_BYTES))
+    n_blocks = len(cut_into_blocks(case.windows, case.cols_shape[0] * case.shape[0] * FLOAT32_BYTES))
     return Step(
         title="How training runs it",
         why="The products are these, but a matrix that is too large for the processor's cache is never laid "
-        "out whole. Windows are taken in blocks of rows, one product each, and the gradient of the "
-        "input goes through one row of the kernel at a time.",
+        "out whole: windows are taken in blocks of rows, with one product each for y, dW and dcols.",
         table=(
-            ("in float32, for this input", "products"),
-            ("y, one for each block", f"{n_blocks}"),
-            ("dW, one for each block", f"{n_blocks}"),
-            ("dx, one for each row of the kernel and each band of dout", f"{n_bands * KH}"),
+            ("in float32, for this input", "number"),
+            ("blocks of windows", f"{n_blocks}"),
         ),
     )
 

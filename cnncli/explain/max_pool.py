@@ -23,7 +23,6 @@ from cnncli.explain.walkthrough import (
     solid,
 )
 from cnncli.nn import Conv2D, MaxPool2D, Network, batch_first, batch_last
-from cnncli.nn.layers.pooled_conv import PooledConv2D
 
 OUTPUT_AXES = ("N", "C", "OH", "OW")
 # longer windows are not spelt out in a sentence
@@ -192,9 +191,8 @@ def _own_step(pooled: Pooled) -> Step:
     (KH, KW), (OH, OW) = windows.kernel_size, windows.output_size
     name = "padded" if windows.is_padded else "x"
     plan = (
-        " Behind a convolution a network computes both together: one convolution for each of the "
-        f"{KH * KW} cells, and the maximum of the {KH * KW} results (PooledConv2D). The gradient is the same."
-        if PooledConv2D.fits(pooled.layer)
+        " A convolution before it lays its outputs out cell by cell, so that these are whole arrays."
+        if windows.are_side_by_side
         else ""
     )
     return Step(
@@ -243,7 +241,7 @@ def _checks(pooled: Pooled) -> list[Check]:
         compared("out, by the book's rows", pooled.out, textbook.max_pool(x, slide)),
         compared("dx, by the book's scatter", pooled.dx, textbook.max_pool_backward(x, dout, slide), terms),
     ]
-    if PooledConv2D.fits(pooled.layer):
+    if case.windows.are_side_by_side:
         checks.append(compared("dx, behind a convolution", pooled.dx, _behind_a_convolution(pooled), terms))
     return checks
 

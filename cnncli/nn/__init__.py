@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cnncli.nn.arrays import batch_first, batch_last
-from cnncli.nn.gradient_check import GradientCheck, check_gradients
+from cnncli.nn.gradient_check import ArrayCheck, Checkable, check_gradients
 from cnncli.nn.layers import (
     LAYERS,
     AveragePool2D,
@@ -23,7 +23,7 @@ from cnncli.nn.layers import (
     Tanh,
 )
 from cnncli.nn.loss import softmax, softmax_cross_entropy
-from cnncli.nn.network import Network
+from cnncli.nn.network import LayerPass, Network, Observer
 from cnncli.nn.optimizers import OPTIMIZERS, SGD, Adam, AdamW, Optimizer, clip_gradient_norm
 from cnncli.nn.schedules import SCHEDULES, Constant, Cosine, OneCycle, Schedule, Step
 from cnncli.nn.windows import Sides, Windows, col2im, im2col, output_size, windows_over
@@ -35,10 +35,12 @@ __all__ = [
     "SGD",
     "Adam",
     "AdamW",
+    "ArrayCheck",
     "AveragePool2D",
     "BatchNorm",
     "BatchNorm1D",
     "BatchNorm2D",
+    "Checkable",
     "Constant",
     "Conv2D",
     "Cosine",
@@ -46,10 +48,11 @@ __all__ = [
     "Dropout",
     "Flatten",
     "GlobalAveragePool2D",
-    "GradientCheck",
     "Layer",
+    "LayerPass",
     "MaxPool2D",
     "Network",
+    "Observer",
     "OneCycle",
     "Optimizer",
     "Parameter",

@@ -22,7 +22,19 @@ from cnncli.nn.options import (
     non_negative_float,
     positive_float,
 )
-from cnncli.nn.pieces import parameter_pieces
+
+# A step makes a dozen passes over the value, the gradient and the moments: in pieces that stay in the
+# cache together it is several times as fast as over whole arrays.
+PIECE_SIZE = 16384
+
+
+def parameter_pieces(parameters: Mapping[str, Parameter]) -> list[tuple[str, slice]]:
+    """Cut all parameters into pieces of at most PIECE_SIZE numbers of their flat form."""
+    return [
+        (name, slice(start, start + PIECE_SIZE))
+        for name, parameter in parameters.items()
+        for start in range(0, parameter.value.size, PIECE_SIZE)
+    ]
 
 
 class Optimizer(ABC):

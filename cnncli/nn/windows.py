@@ -70,6 +70,17 @@ class Windows:
         return any(self.sides)
 
     @property
+    def are_side_by_side(self) -> bool:
+        """Whether no window overlaps another, none is padded, and no gap is left between two."""
+        return self.stride == self.kernel_size and not self.is_padded
+
+    @property
+    def cover_image(self) -> bool:
+        """Whether windows that are side by side leave no pixel over at the right and the bottom."""
+        (OH, OW), (SH, SW) = self.output_size, self.stride
+        return self.image_size == (OH * SH, OW * SW)
+
+    @property
     def geometry(self) -> tuple[tuple[int, int], tuple[int, int], Sides]:
         """Kernel size, stride and padding: the arguments of `im2col` and `col2im`."""
         return self.kernel_size, self.stride, self.sides
@@ -86,13 +97,29 @@ class Windows:
             counts[offset.in_rows, offset.in_cols] += 1
         return counts
 
-    def first_inside(self) -> np.ndarray:
-        """Give for each window its first cell that is not padding, as i*KW + j: integers (OH, OW)."""
-        first = np.full(self.output_size, -1, dtype=np.intp)
-        for offset in self.offsets:
-            cell = first[offset.out_rows, offset.out_cols]
-            cell[cell < 0] = offset.i * self.kernel_size[1] + offset.j
-        return first
+    def inside(self, padded: FloatArray) -> FloatArray:
+        """View the pixels of padded images (C, top + H + bottom, left + W + right, N)."""
+        (H, W), (top, _, left, _) = self.image_size, self.sides
+        return padded[:, top : top + H, left : left + W]
+
+    def first_inside(self) -> list[tuple[int, slice, slice]]:
+        """List the cells that are the first of some windows not to lie on padding.
+
+        Returns the number of the cell, i*KW + j, with the rows and columns of those windows; cell 0, the
+        first of all windows without padding, is left out.
+        """
+        if not self.is_padded:
+            return []
+        rows, columns = self._first_inside(axis=0), self._first_inside(axis=1)
+        number = self.kernel_size[1]
+        return [(i * number + j, rows[i], columns[j]) for i in rows for j in columns if i or j]
+
+    def _first_inside(self, axis: int) -> dict[int, slice]:
+        """Give along one axis the windows whose first cell inside the image is each one."""
+        before, stride, n_windows = self.sides[2 * axis], self.stride[axis], self.output_size[axis]
+        n_padded = min(-(-before // stride), n_windows)  # windows that begin on padding
+        first = {before - window * stride: slice(window, window + 1) for window in range(n_padded)}
+        return first | ({0: slice(n_padded, n_windows)} if n_padded < n_windows else {})
 
     def subset(
         self, start: tuple[int, int], step: tuple[int, int], count: tuple[int, int]
@@ -106,23 +133,6 @@ class Windows:
         stride = (self.stride[0] * step[0], self.stride[1] * step[1])
         sides = Sides(top, bottom, left, right)
         return rows, columns, Windows((height, width), self.kernel_size, stride, sides, count)
-
-    def kernel_row(self, i: int, first: int, end: int) -> tuple[slice, slice]:
-        """Tell for output rows first..end which of them read the image with row i of the kernel, and where.
-
-        Returns those output rows, and the rows of the image (a slice with the stride as its step).
-        """
-        for row, out_rows, in_rows in _reach(self, axis=0):
-            if row == i:
-                skipped = max(first - out_rows.start, 0)
-                stop = min(end, out_rows.stop)
-                start = in_rows.start + skipped * self.stride[0]
-                count = max(stop - max(first, out_rows.start), 0)
-                return (
-                    slice(out_rows.start + skipped, out_rows.start + skipped + count),
-                    slice(start, start + count * self.stride[0], self.stride[0]),
-                )
-        return slice(first, first), slice(0, 0)
 
     def _part(self, axis: int, start: int, step: int, count: int) -> tuple[slice, int, int, int]:
         size, stride = self.image_size[axis], self.stride[axis]
@@ -182,7 +192,7 @@ def output_size(
 
 def im2col(
     x: FloatArray,
-    kernel_size: PairLike,
+    kernel_size: PairLike | Windows,
     stride: PairLike = 1,
     padding: PaddingArgument = 0,
     *,
@@ -193,22 +203,31 @@ def im2col(
     Parameters
     ----------
     x : ndarray of shape (C, H, W, N)
-    kernel_size, stride : int or (height, width)
+    kernel_size, stride : int or (height, width); a `Windows` stands for kernel, stride and padding
     padding : int, (height, width), "same" or `Sides`; padded cells are zero
-    out : ndarray of shape (C*KH*KW, OH*OW*N), contiguous, to write into
+    out : ndarray of shape (C*KH*KW, OH*OW*N), contiguous, of x's dtype, to write into
 
     Returns
     -------
     ndarray of shape (C*KH*KW, OH*OW*N)
         Row (c*KH + i)*KW + j, column (oh*OW + ow)*N + n holds
         ``x[c, oh*SH + i - top, ow*SW + j - left, n]``.
+
+    Raises
+    ------
+    ShapeError : `x` is not of rank 4, or `out` has another shape or dtype
+    OptionError : see `windows_over`
     """
-    x = _as_images(x)
+    x = np.asarray(x)
+    if x.ndim != 4:
+        raise ShapeError(f"im2col: expected images of shape (C, H, W, N), got an array of shape {x.shape}")
     C, H, W, N = x.shape
-    windows = windows_over((H, W), kernel_size, stride, padding)
+    windows = _windows("im2col", (H, W), kernel_size, stride, padding)
     (KH, KW), (OH, OW) = windows.kernel_size, windows.output_size
     if out is None:
         out = np.empty((C * KH * KW, OH * OW * N), dtype=x.dtype)
+    elif out.dtype != x.dtype:
+        raise ShapeError(f"im2col: expected out of {x.dtype} as the images, got {out.dtype}")
     cols = _six_axes(out, (C, KH, KW, OH, OW, N), "out")
     if windows.is_padded:
         cols.fill(0)
@@ -223,7 +242,7 @@ def im2col(
 def col2im(
     cols: FloatArray,
     shape: tuple[int, int, int, int],
-    kernel_size: PairLike,
+    kernel_size: PairLike | Windows,
     stride: PairLike = 1,
     padding: PaddingArgument = 0,
     *,
@@ -240,19 +259,26 @@ def col2im(
     cols : ndarray of shape (C*KH*KW, OH*OW*N)
     shape : (C, H, W, N) of the images
     kernel_size, stride, padding : as for im2col
-    out : ndarray of shape (C, H, W, N) to add onto; without it, zeros
+    out : ndarray of shape (C, H, W, N), of cols' dtype, to add onto; without it, zeros
 
     Returns
     -------
     ndarray of shape (C, H, W, N)
+
+    Raises
+    ------
+    ShapeError : `cols` is not the matrix of such images, or `out` has another shape or dtype
+    OptionError : see `windows_over`
     """
     cols = np.asarray(cols)
     if len(shape) != 4:
         raise ShapeError(f"col2im: expected the shape (C, H, W, N) of the images, got {tuple(shape)}")
-    if out is not None and out.shape != tuple(shape):
-        raise ShapeError(f"col2im: expected out to have the shape {tuple(shape)}, got {out.shape}")
+    if out is not None and (out.shape != tuple(shape) or out.dtype != cols.dtype):
+        raise ShapeError(
+            f"col2im: expected out of {cols.dtype} and shape {tuple(shape)}, got {out.dtype} and {out.shape}"
+        )
     C, H, W, N = shape
-    windows = windows_over((H, W), kernel_size, stride, padding)
+    windows = _windows("col2im", (H, W), kernel_size, stride, padding)
     (KH, KW), (OH, OW) = windows.kernel_size, windows.output_size
     cells = _six_axes(cols, (C, KH, KW, OH, OW, N), "cols")
     if out is None:
@@ -263,11 +289,18 @@ def col2im(
     return out
 
 
-def _as_images(x: FloatArray) -> FloatArray:
-    x = np.asarray(x)
-    if x.ndim != 4:
-        raise ShapeError(f"im2col: expected images of shape (C, H, W, N), got an array of shape {x.shape}")
-    return x
+def _windows(
+    name: str,
+    image_size: tuple[int, int],
+    kernel_size: PairLike | Windows,
+    stride: PairLike,
+    padding: PaddingArgument,
+) -> Windows:
+    if not isinstance(kernel_size, Windows):
+        return windows_over(image_size, kernel_size, stride, padding)
+    if kernel_size.image_size != image_size:
+        raise ShapeError(f"{name}: expected images of {kernel_size.image_size} pixels, got {image_size}")
+    return kernel_size
 
 
 def _six_axes(matrix: FloatArray, axes: tuple[int, ...], name: str) -> FloatArray:

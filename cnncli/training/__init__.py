@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cnncli.training.checkpoint import Checkpoint, load_checkpoint
 from cnncli.training.evaluation import ClassScores, Evaluation, evaluate
-from cnncli.training.reports import EpochReport, StepReport, best_epoch, is_finished
+from cnncli.training.metrics import EpochReport, StepReport, best_epoch, is_finished
 from cnncli.training.run_directory import RunDirectory, run_epochs
 from cnncli.training.run_lock import RunLock
 from cnncli.training.trainer import Trainer, TrainingData

@@ -18,7 +18,7 @@ from cnncli.data import Normalization
 from cnncli.errors import CheckpointError, CnncliError
 from cnncli.nn import Network
 from cnncli.training.archive import ArchiveError, read_arrays, write_arrays
-from cnncli.training.reports import is_finite
+from cnncli.training.metrics import is_finite
 
 FORMAT_VERSION = 1
 

@@ -1,7 +1,7 @@
 """Where the first number that is not finite comes from.
 
 A normal step pays one pass over the gradients and one over the weights. Only when one of them is not
-finite, the step is computed again, layer by layer, to find the layer to name.
+finite, the step is computed again and every pass through a layer is looked at, to name the layer.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cnncli.nn import Network, softmax_cross_entropy
+from cnncli.nn import LayerPass, Network, Observer, softmax_cross_entropy
 from cnncli.nn.arrays import FloatArray
-from cnncli.nn.buffers import short_buffers
 from cnncli.nn.layers import LAYER_NAMES
+
+TOO_FAR_APART = "the outputs of the last layer lie too far apart for the loss"
 
 
 @dataclass(frozen=True)
@@ -35,44 +36,44 @@ def all_finite(array: FloatArray) -> bool:
     return math.isfinite(np.dot(flat, flat)) or bool(np.isfinite(flat).all())
 
 
-@short_buffers()
+class _FoundError(Exception):
+    """Ends a pass at the first array that is not finite; the message names it."""
+
+
 def origin_in_batch(
     network: Network, shards: Iterable[Shard], *, batch_size: int, label_smoothing: float
 ) -> str | None:
-    """Compute forward and backward of a batch again and name the layer where they leave the numbers.
+    """Compute a batch again and name the layer whose numbers are the first that are not finite.
 
     None where every shard is finite, so that it can be their sum alone that is not.
     """
     replica = network.replica()
+    observe = _observer(network)
     with np.errstate(all="ignore"):
         for shard in shards:
-            x = shard.images
-            for step in replica.plan:
-                before, x = x, step.layer.forward(x, training=True, rng=shard.rng)
-                if not np.isfinite(x).all():
-                    return _output(network, step.indices[0], before)
-            loss, grad = softmax_cross_entropy(
-                x, shard.labels, label_smoothing=label_smoothing, divisor=batch_size
-            )
-            if not math.isfinite(loss):
-                return f"the outputs of the last layer lie too far apart for the loss, up to {_largest(x)}"
-            origin = _origin_in_backward(replica, grad)
-            if origin is not None:
-                return origin
+            try:
+                logits = replica.forward(shard.images, training=True, rng=shard.rng, observe=observe)
+                loss, grad = softmax_cross_entropy(
+                    logits, shard.labels, label_smoothing=label_smoothing, divisor=batch_size
+                )
+                if not math.isfinite(loss):
+                    return f"{TOO_FAR_APART}, up to {_largest(logits)}"
+                replica.backward(grad, to_input=False, observe=observe)
+            except _FoundError as found:
+                return str(found)
     return None
 
 
-@short_buffers()
 def origin_in_evaluation(network: Network, chunks: Iterable[FloatArray]) -> str:
     """Evaluate images (C, H, W, N) again and name the first layer whose output is not finite."""
     replica = network.replica()
     with np.errstate(all="ignore"):
-        for x in chunks:
-            for step in replica.plan:
-                before, x = x, step.layer.forward(x)
-                if not np.isfinite(x).all():
-                    return _output(network, step.indices[0], before)
-    return "the outputs of the last layer lie too far apart for the loss"
+        try:
+            for x in chunks:
+                replica.forward(x, observe=_observer(network))
+        except _FoundError as found:
+            return str(found)
+    return TOO_FAR_APART
 
 
 def first_not_finite(network: Network, arrays: Mapping[str, FloatArray]) -> tuple[str, str]:
@@ -87,40 +88,40 @@ def first_not_finite(network: Network, arrays: Mapping[str, FloatArray]) -> tupl
     place, _, rest = max(broken, key=lambda name: int(name.partition("/")[0])).partition("/")
     array = arrays[f"{place}/{rest}"]
     what = " of the ".join(reversed(rest.split("/")))
-    return f"{what} of {layer_name(network, int(place))}", "NaN" if np.isnan(array).any() else "infinite"
+    return f"{what} of {_layer_name(network, int(place))}", "NaN" if np.isnan(array).any() else "infinite"
 
 
-def layer_name(network: Network, index: int) -> str:
+def _layer_name(network: Network, index: int) -> str:
     """Name a layer as the configuration does."""
     return f"layer network[{index}].{LAYER_NAMES[type(network.layers[index])]}"
 
 
-def _output(network: Network, index: int, x: FloatArray) -> str:
-    weight = network.layers[index].parameters.get("weight")
-    reach = f"its input reaches {_largest(x)}"
-    if weight is not None:
-        reach += f", its weight {_largest(weight.value)}"
-    return f"{layer_name(network, index)} is the first whose output is not finite; {reach}"
+def _observer(network: Network) -> Observer:
+    """Make an observer that raises `_FoundError` after a pass whose result is not finite."""
 
-
-def _origin_in_backward(network: Network, grad: FloatArray) -> str | None:
-    """Go back from the loss to the first layer with parameters."""
-    first = network.first_trained
-    for step in reversed(network.plan[first:]):
-        step.layer.check_grad_output(grad)
-        step.layer.parameter_gradients(grad)
-        gradients = {name: parameter.grad for name, parameter in step.layer.parameters.items()}
-        if step is not network.plan[first]:
-            gradients["input"] = step.layer.input_gradient(grad)
-        for name, gradient in gradients.items():
+    def observe(done: LayerPass) -> None:
+        name = _layer_name(network, done.index)
+        if done.kind == "forward":
+            if done.result is not None and not np.isfinite(done.result).all():
+                raise _FoundError(f"{name} is the first whose output is not finite; {_reach(done)}")
+            return
+        gradients = {key: parameter.grad for key, parameter in done.layer.parameters.items()}
+        if done.result is not None:
+            gradients = {"input": done.result}
+        for key, gradient in gradients.items():
             if not np.isfinite(gradient).all():
-                return (
-                    f"going back from the loss, the gradient of the {name} of "
-                    f"{layer_name(network, step.indices[0])} is the first that is not finite; "
-                    f"that of its output reaches {_largest(grad)}"
+                raise _FoundError(
+                    f"going back from the loss, the gradient of the {key} of {name} is the first that is not "
+                    f"finite; that of its output reaches {_largest(done.given)}"
                 )
-        grad = gradients.get("input", grad)
-    return None
+
+    return observe
+
+
+def _reach(done: LayerPass) -> str:
+    weight = done.layer.parameters.get("weight")
+    reach = f"its input reaches {_largest(done.given)}"
+    return reach if weight is None else f"{reach}, its weight {_largest(weight.value)}"
 
 
 def _largest(array: FloatArray) -> str:

@@ -1,4 +1,4 @@
-"""Loss, accuracy and confusion matrix of a network on a set of images."""
+"""What a network makes of a set of images: loss, accuracy and confusion matrix, or its predictions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from cnncli.data import Normalization, Split
 from cnncli.errors import DivergenceError
-from cnncli.nn import Network, softmax_cross_entropy
+from cnncli.nn import Network, softmax, softmax_cross_entropy
 from cnncli.nn.arrays import FloatArray
 from cnncli.training.divergence import origin_in_evaluation
-from cnncli.training.shared_memory import shared_array
-from cnncli.training.workers import Workers
+from cnncli.training.workers import Workers, shared_array
 
 # One size for every evaluation, so that training and a later evaluation give the same bits.
 CHUNK_SIZE = 64
@@ -131,6 +130,34 @@ def evaluate(network: Network, split: Split, normalization: Normalization, worke
             f"  {evaluator.origin_of_failure()}"
         )
     return evaluation
+
+
+def predict(network: Network, images: NDArray[Any], normalization: Normalization) -> NDArray[np.float64]:
+    """Return the probability of every class for every image.
+
+    Images are taken in the chunks of an evaluation, which gives the same logits.
+
+    Parameters
+    ----------
+    images : ndarray of shape (N, C, H, W), uint8 or float32
+
+    Returns
+    -------
+    ndarray of shape (N, K) : each row sums to 1
+
+    Raises
+    ------
+    DivergenceError : they are not finite, so the weights are of no use
+    """
+    probabilities = np.empty((len(images), network.output_shape[0]))
+    for start in range(0, len(images), CHUNK_SIZE):
+        part = slice(start, start + CHUNK_SIZE)
+        with np.errstate(over="ignore", invalid="ignore"):  # found below
+            logits = network.forward(normalization.apply(images[part], network.dtype))
+        if not np.isfinite(logits).all():
+            raise DivergenceError("the network's scores are not finite: its training has diverged")
+        probabilities[part] = softmax(logits.astype(np.float64)).T
+    return probabilities
 
 
 def _scores(label: int, n_correct: int, n_predicted: int, support: int) -> ClassScores:

@@ -7,19 +7,17 @@ added depend on the batch alone. So the result is the same, bit for bit, for eve
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cnncli.data import Augmentation, Normalization, Split
+from cnncli.data import Augmentation, Normalization, Split, shard_slices
 from cnncli.data.randomness import AUGMENTATION, DROPOUT, stream
 from cnncli.nn import Network, softmax_cross_entropy
-from cnncli.nn.pieces import parameter_pieces
+from cnncli.nn.layers.normalization import BatchStatistics, combined
+from cnncli.nn.optimizers import parameter_pieces
 from cnncli.training.divergence import Shard, all_finite, first_not_finite, origin_in_batch
-from cnncli.training.shard_statistics import ShardStatistics
-from cnncli.training.shared_memory import shared_array, shared_copy
-from cnncli.training.workers import Workers
+from cnncli.training.workers import Workers, shared_array, shared_copy
 
 # Shards in flight at once: each needs memory for a gradient of its own, so this bounds the memory
 # of a large batch; it also bounds how many threads can be busy.
@@ -35,18 +33,6 @@ class BatchResult:
     has_finite_gradients: bool
 
 
-def shard_slices(n: int, shard_size: int) -> list[slice]:
-    """Cut n images into runs of about `shard_size` whose lengths differ by one at most.
-
-    More than `shard_size` become an even number of runs, the one that comes nearest: of three, one of two
-    workers would take two. So a run has at most half as many again.
-    """
-    n_shards = 1 if n <= shard_size else max((n + shard_size) // (2 * shard_size) * 2, 2)
-    n_shards = min(n_shards, n)
-    edges = [n * index // n_shards for index in range(n_shards + 1)]
-    return [slice(start, stop) for start, stop in pairwise(edges)]
-
-
 class BatchGradients:
     """Computes the gradient of a mini-batch into ``network.parameters``.
 
@@ -56,7 +42,7 @@ class BatchGradients:
         shared memory
     workers : each owns a replica of the network
     split, normalization : what batches are taken from
-    shard_size : most images that one replica takes at once
+    shard_size : see `shard_slices`
     label_smoothing : see `softmax_cross_entropy`
     seed : of the run; dropout and augmentation draw from (seed, step, shard)
     augmentation : changes the images; None leaves them as they are
@@ -78,7 +64,7 @@ class BatchGradients:
         self._parameters = network.parameters
         for parameter in self._parameters.values():
             parameter.value, parameter.grad = shared_copy(parameter.value), shared_copy(parameter.grad)
-        self._statistics = ShardStatistics(network, SHARDS_IN_FLIGHT)
+        self._statistics = _BatchNormStatistics(network)
         self._split, self._normalization = split, normalization
         self._shard_size = shard_size
         self._label_smoothing = label_smoothing
@@ -147,7 +133,7 @@ class BatchGradients:
         self._losses[slot], grad_logits = softmax_cross_entropy(
             logits, shard.labels, label_smoothing=self._label_smoothing, divisor=batch_size
         )
-        replica.parameter_gradients(grad_logits)
+        replica.backward(grad_logits, to_input=False)
         self._n_correct[slot] = np.count_nonzero(logits.argmax(axis=0) == shard.labels)
 
     def _load(self, indices: NDArray[np.int64], step: int, number: int) -> Shard:
@@ -170,3 +156,49 @@ class BatchGradients:
         for grad in grads:
             total += grad
         self._are_finite[index] = all_finite(total)
+
+
+class _BatchNormStatistics:
+    """Carries what the batch norms see of each shard to the running averages: one update for each batch.
+
+    Each shard writes to a slot of its own in shared memory, and the slots are put together in the order of
+    the shards, so the result does not depend on who computed which.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self._norms = network.batch_norms
+        for norm in self._norms:
+            for name, buffer in norm.buffers.items():
+                norm.buffers[name] = shared_copy(buffer)
+        # (slot, mean and variance, C) for each layer
+        self._moments = [
+            shared_array((SHARDS_IN_FLIGHT, 2, norm.input_shape[0]), np.float64) for norm in self._norms
+        ]
+        self._counts = shared_array((SHARDS_IN_FLIGHT, len(self._norms)), np.int64)
+        self._batch: list[BatchStatistics] = []
+
+    def note(self, slot: int, replica: Network) -> None:
+        """Write down what the last forward of a replica has seen."""
+        for index, norm in enumerate(replica.batch_norms):
+            seen = norm.statistics
+            assert seen is not None
+            self._counts[slot, index] = seen.count
+            self._moments[index][slot] = seen.mean, seen.variance
+
+    def gather(self, n_slots: int, *, first: bool) -> None:
+        """Put the first slots together, and with those of the batch's earlier calls."""
+        for slot in range(n_slots):
+            shard = [self._slot(slot, index) for index in range(len(self._norms))]
+            if first and slot == 0:
+                self._batch = shard
+            else:
+                self._batch = [combined(*pair) for pair in zip(self._batch, shard, strict=True)]
+
+    def update_averages(self) -> None:
+        """Move the running averages towards what was gathered."""
+        for norm, statistics in zip(self._norms, self._batch, strict=True):
+            norm.update_averages(statistics)
+
+    def _slot(self, slot: int, index: int) -> BatchStatistics:
+        mean, variance = self._moments[index][slot].copy()  # the next shards overwrite it
+        return BatchStatistics(int(self._counts[slot, index]), mean, variance)

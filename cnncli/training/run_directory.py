@@ -18,7 +18,7 @@ from cnncli.data.atomic_files import (
 )
 from cnncli.errors import CheckpointError, TrainingError, UsageError
 from cnncli.training.checkpoint import Checkpoint, load_checkpoint
-from cnncli.training.reports import EpochReport, best_epoch
+from cnncli.training.metrics import EpochReport, best_epoch
 from cnncli.training.run_lock import RunLock
 from cnncli.training.trainer import OnStep, Trainer
 

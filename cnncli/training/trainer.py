@@ -14,15 +14,14 @@ from cnncli.config import Config, build_augmentation, build_network, build_optim
 from cnncli.data import Dataset, Normalization, Split, batch_slices, epoch_order, split_validation
 from cnncli.data.randomness import WEIGHTS, stream
 from cnncli.errors import CheckpointError, DivergenceError
-from cnncli.nn import clip_gradient_norm
-from cnncli.nn.pieces import parameter_pieces
+from cnncli.nn import Network, clip_gradient_norm
+from cnncli.nn.optimizers import parameter_pieces
 from cnncli.training.checkpoint import Checkpoint
 from cnncli.training.divergence import all_finite, first_not_finite
 from cnncli.training.evaluation import Evaluation, Evaluator
 from cnncli.training.gradients import BatchGradients
-from cnncli.training.reports import EpochReport, StepReport, best_epoch, is_finished, is_finite
-from cnncli.training.shared_memory import shared_array, shared_copy
-from cnncli.training.workers import Workers
+from cnncli.training.metrics import EpochReport, StepReport, best_epoch, is_finished, is_finite
+from cnncli.training.workers import Workers, shared_array, shared_copy
 
 OnStep: TypeAlias = "Callable[[StepReport], None]"
 
@@ -53,19 +52,24 @@ class Trainer:
     config : resolved configuration
     data : training and validation images
     workers : threads to compute with; their number changes no result
+    network : what to train, with its initial weights; None builds it from the configuration
 
     Raises
     ------
-    ConfigError : the network does not fit the images or the number of classes
+    ConfigError : the network that is built does not fit the images or the number of classes
     """
 
-    def __init__(self, config: Config, data: TrainingData, workers: Workers) -> None:
+    def __init__(
+        self, config: Config, data: TrainingData, workers: Workers, network: Network | None = None
+    ) -> None:
         self.config = config
         self.data = data
         self.epoch = 0
         self.step = 0
         self.metrics: list[dict[str, Any]] = []
-        self.network = build_network(config, data.image_shape, data.class_count, stream(config.seed, WEIGHTS))
+        self.network = network or build_network(
+            config, data.image_shape, data.class_count, stream(config.seed, WEIGHTS)
+        )
         self._optimizer = build_optimizer(config, self.network.parameters)
         self._batches = batch_slices(len(data.train), config.training.batch_size)
         self._schedule = build_schedule(

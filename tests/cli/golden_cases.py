@@ -15,15 +15,14 @@ import numpy as np
 
 from cnncli.cli.commands import COMMANDS
 from cnncli.cli.evaluation_report import write_evaluation
-from cnncli.cli.gradcheck_report import Part, write_elements, write_parts
+from cnncli.cli.gradcheck import Part, write_elements, write_parts
 from cnncli.cli.main import run
 from cnncli.cli.predict_report import Prediction, write_predictions, write_seen
 from cnncli.cli.profile import write_profile
 from cnncli.cli.streams import Stream
-from cnncli.nn.element_search import Element
-from cnncli.nn.gradient_examination import ArrayCheck
+from cnncli.nn.gradient_check import ArrayCheck, Element
 from cnncli.training import Evaluation
-from cnncli.training.profiling import Bound, LayerProfile, PassProfile, Profile, ReferenceRates, Work
+from cnncli.training.profile import LayerProfile, PassProfile, Profile, ReferenceRates
 from tests.cli.program import CONFIGS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -91,24 +90,15 @@ def _made_up_evaluation() -> str:
 
 
 def _made_up_profile() -> str:
-    def one(milliseconds: float, multiply_adds: int, bytes_moved: int, bound: Bound) -> PassProfile:
-        return PassProfile(milliseconds / 1e3, Work(multiply_adds, bytes_moved), bound)
+    def one(milliseconds: float, multiply_adds: int, bytes_moved: int) -> PassProfile:
+        return PassProfile(milliseconds / 1e3, multiply_adds, bytes_moved)
 
     layers = (
-        LayerProfile(
-            "conv2d + max_pool2d",
-            (0, 2),
-            one(0.835, 11_059_200, 7_759_462, "memory"),
-            one(1.25, 11_059_200, 5_872_025, "compute"),
-        ),
-        LayerProfile("relu", (1,), one(0.047, 0, 884_736, "memory"), one(0.105, 0, 1_327_104, "memory")),
-        LayerProfile("flatten", (3,), one(0.002, 0, 0, "calls"), one(0.001, 0, 0, "calls")),
-        LayerProfile(
-            "dense",
-            (10,),
-            one(0.176, 6_553_600, 955_392, "compute"),
-            one(0.36, 13_107_200, 1_887_436, "compute"),
-        ),
+        LayerProfile(0, "conv2d", one(0.735, 11_059_200, 17_759_462), one(1.15, 91_059_200, 5_872_025)),
+        LayerProfile(2, "max_pool2d", one(0.1, 0, 1_327_104), one(0.1, 0, 1_327_104)),
+        LayerProfile(1, "relu", one(0.047, 0, 884_736), one(0.105, 0, 1_327_104)),
+        LayerProfile(3, "flatten", one(0.002, 0, 0), one(0.001, 0, 0)),
+        LayerProfile(4, "dense", one(0.176, 6_553_600, 955_392), one(0.36, 13_107_200, 1_887_436)),
     )
     profile = Profile(
         dtype="float32",

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cnncli.nn import Dense
-from cnncli.nn.layers.pooled_conv import PooledConv2D
+from cnncli.nn import Conv2D, Dense
 from tests.cli.program import CONFIGS, REPOSITORY, Cnncli, run_program
 
 LEAKY = '''\
@@ -194,8 +193,8 @@ def test_a_wrong_layer_is_named(workspace: Path, cnncli: Cnncli, monkeypatch: py
 def test_what_is_computed_together_is_checked(
     workspace: Path, cnncli: Cnncli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = PooledConv2D.input_gradient
-    monkeypatch.setattr(PooledConv2D, "input_gradient", lambda self, grad: 0 * right(self, grad))
+    right = Conv2D._by_rows
+    monkeypatch.setattr(Conv2D, "_by_rows", lambda self, grad: right(self, grad) * (self._pool is None))
     result = cnncli("gradcheck", "--config", "tiny.yaml")
     assert result.code == 1
     assert "error: the whole network: the gradient of input is wrong" in result.err

@@ -119,39 +119,14 @@ def test_the_table_adds_up(cnncli: Cnncli) -> None:
     assert lines[-1].split()[:3] == ["total", "1,199,882", f"{MACS['pytorch_mnist']:,}"]
 
 
-ARRAY_KEYS = {"name", "shape_words", "shape", "dtype", "count", "nbytes", "kind"}
-PASS_KEYS = {"arrays", "temporary_bytes", "note"}
-STEP_KEYS = {
-    *("dtype", "batch_size", "shard_size", "n_shards", "n_threads", "n_in_flight"),
-    *("batch", "input", "layers", "loss", "update"),
-    *("batch_bytes", "shard_kept_bytes", "shard_peak_bytes", "peak_bytes"),
-}
-
-
 def test_backward_adds_the_step_and_changes_nothing_else(cnncli: Cnncli) -> None:
     document = inspected(cnncli, "pytorch_mnist", "--backward", "--threads", "2")
     step = document.pop("step")
     assert document == inspected(cnncli, "pytorch_mnist")
-    assert step.keys() == STEP_KEYS
-    layers = step["layers"]
-    assert all(layer.keys() == {"name", "indices", "note", "forward", "backward"} for layer in layers)
-    passes = [layer[name] for layer in layers for name in ("forward", "backward")]
-    for passed in [*passes, step["batch"], step["input"], step["loss"], step["update"]]:
-        assert passed.keys() == PASS_KEYS
-        assert all(array.keys() == ARRAY_KEYS for array in passed["arrays"])
     assert (step["batch_size"], step["shard_size"], step["n_in_flight"]) == (64, 32, 2)
-    assert [layer["indices"] for layer in layers[:4]] == [[0], [1], [2, 4], [3]]
-    kept = sum(a["nbytes"] for passed in passes for a in passed["arrays"] if a["kind"] == "kept")
-    assert kept == step["shard_kept_bytes"]
-    assert step["peak_bytes"] == step["batch_bytes"] + 2 * step["shard_peak_bytes"]
-
-
-def test_the_matrix_of_a_convolution_in_words_and_numbers(cnncli: Cnncli) -> None:
-    path, size = CONFIGS / "simple_convnet.yaml", ("--batch-size", "50")
-    out = cnncli("inspect-shapes", "--config", path, "--backward", *size).out
-    # 24x24 outputs, pooled to 12x12: one matrix for each cell of the window, 25 x 12*12*50
-    assert "(C*KH*KW, OH*OW*N) = (25, 7200) x 4" in out
-    assert "(PH*PW, F, OH*OW*N) = (4, 30, 7200)" in out
+    forward = [one["index"] for one in step["passes"] if one["kind"] == "forward"]
+    assert forward[:4] == [0, 1, 2, 4]
+    assert step["total_bytes"] == step["once_bytes"] + 2 * step["worker_bytes"]
 
 
 @pytest.mark.parametrize("name", PARAMETERS)

@@ -12,7 +12,7 @@ from PIL import Image
 
 from cnncli.data import Split, load_dataset
 from cnncli.training import Workers, evaluate, load_checkpoint
-from cnncli.training.prediction import predict
+from cnncli.training.evaluation import predict
 from tests.cli.program import MNIST, Cnncli, make_workspace, run_program
 from tests.data.made_files import idx_bytes
 from tests.data.photos import photo_of

@@ -216,7 +216,7 @@ def test_the_threshold_separates_best(values: NDArray[np.uint8]) -> None:
 
     # bins are narrower than the distance of two values
     found = otsu_threshold(values.astype(np.float32))
-    assert within(found) <= min(within(t) for t in range(256)) + 1e-6 * (1 + within(255)) + 0.5 * len(values)
+    assert within(found) <= min(within(t) for t in range(256)) + 1e-6 * (1 + within(255)) + 2 * len(values)
 
 
 @pytest.mark.parametrize("stroke", [3, 8, 20])

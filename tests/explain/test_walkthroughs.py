@@ -237,7 +237,7 @@ def test_wrong_numbers_are_found_out(topic: str, function: str, monkeypatch: pyt
         result.flat[0] += 1
         return result
 
-    for module in ("explain.case", "nn.layers.conv", "nn.layers.blocks"):
+    for module in ("explain.case", "nn.layers.conv", "nn.layout"):
         if hasattr(import_module(f"cnncli.{module}"), function):
             monkeypatch.setattr(f"cnncli.{module}.{function}", wrong)
     walkthrough = explain(topic, default_case(topic))

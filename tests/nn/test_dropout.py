@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cnncli.errors import ShapeError
+from cnncli.errors import OptionError
 from cnncli.nn import Dropout
 
 # drop probabilities are realised to the nearest 1 / 65536
@@ -99,7 +99,9 @@ def test_same_generator_same_mask_in_both_precisions(
 
 
 def test_training_needs_a_generator() -> None:
-    with pytest.raises(ShapeError, match=r"Dropout\(.*training=True needs rng"):
+    with pytest.raises(
+        OptionError, match=r"rng: expected a numpy.random.Generator for Dropout\(.*, got None"
+    ):
         Dropout((5,)).forward(np.ones((5, 8)), training=True)
 
 

@@ -12,7 +12,6 @@ from cnncli.config import Config
 from cnncli.data import Augmentation
 from cnncli.data.randomness import AUGMENTATION, stream
 from cnncli.training import Trainer, Workers
-from cnncli.training.step_arrays import inspect_step
 from tests.cli.program import Cnncli
 from tests.training.runs import all_arrays, arrays_after, make_config, make_data, same_bits
 
@@ -84,16 +83,3 @@ def test_a_run_says_how_its_images_are_changed(workspace: Path, cnncli: Cnncli) 
 
     assert "60 for validation; augmented: shift 1.5, rotate 20 network" in shown("{shift: 1.5, rotate: 20}")
     assert "augmented" not in shown("{}")
-
-
-def test_inspect_shapes_lists_what_the_changes_need() -> None:
-    with Workers(1) as workers:
-        network = Trainer(augmented(), make_data(), workers).network
-    plain = inspect_step(make_config(), network, batch_size=20, n_threads=1).input
-    changed = inspect_step(augmented(), network, batch_size=20, n_threads=1).input
-    N, n_pixels = 10, 8 * 7
-    names = [array.name for array in changed.arrays]
-    assert names[2:-3] == ["rows, columns", "padded", "places", "values", "changed"]
-    more = N * n_pixels * (2 * 4 + 8 + 3 * 4 + 4) + N * 11 * 10 * 4
-    # while the images are changed there is no x yet; without changes its bytes are turned before it is filled
-    assert changed.temporary_bytes - plain.temporary_bytes == more - N * n_pixels * 4 - N * n_pixels

@@ -13,7 +13,7 @@ from cnncli.config import Config, build_network, parse_config
 from cnncli.errors import CheckpointError, ConfigError, DivergenceError
 from cnncli.nn import BatchNorm1D, BatchNorm2D, Network
 from cnncli.training import StepReport, Trainer, Workers, archive, evaluate, load_checkpoint
-from cnncli.training.shard_statistics import ShardStatistics
+from cnncli.training.gradients import _BatchNormStatistics
 from tests.training.runs import all_arrays, arrays_after, make_data, same_bits
 
 NETWORK = """
@@ -126,7 +126,7 @@ def test_slots_that_are_written_again_are_not_lost() -> None:
     network = Network([BatchNorm1D((3,), dtype=np.float64)])
     whole = BatchNorm1D((3,), dtype=np.float64)
     whole.forward(x, training=True)
-    statistics, replica = ShardStatistics(network, n_slots=1), network.replica()
+    statistics, replica = _BatchNormStatistics(network), network.replica()
     for part in (slice(0, 3), slice(3, 4), slice(4, 10)):
         replica.forward(x[:, part], training=True)
         statistics.note(0, replica)

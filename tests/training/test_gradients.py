@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from cnncli.config import build_network
+from cnncli.data import shard_slices
 from cnncli.nn import Network, softmax_cross_entropy
 from cnncli.training import Workers
-from cnncli.training.gradients import SHARDS_IN_FLIGHT, BatchGradients, shard_slices
+from cnncli.training.gradients import SHARDS_IN_FLIGHT, BatchGradients
 from tests.training.runs import make_config, make_data
 
 

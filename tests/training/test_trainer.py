@@ -10,7 +10,7 @@ import pytest
 from cnncli.data import Split
 from cnncli.errors import CheckpointError, DivergenceError, LabelError, TrainingError
 from cnncli.training import StepReport, Trainer, TrainingData, Workers
-from cnncli.training.reports import best_epoch
+from cnncli.training.metrics import best_epoch
 from tests.training.runs import all_arrays, arrays_after, make_config, make_data, same_bits
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from cnncli.errors import LabelError, TrainingError
 from cnncli.training import Workers
-from cnncli.training.shared_memory import shared_array, shared_copy
+from cnncli.training.workers import shared_array, shared_copy
 from tests.training.runs import arrays_after, make_config, same_bits
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="workers are processes on Linux only")

@@ -6,7 +6,7 @@ import numpy as np
 
 from cnncli.nn.arrays import FloatArray
 from cnncli.nn.layers.base import Layer, positive_shape
-from cnncli.nn.masks import keep_where
+from cnncli.nn.layout import keep_where
 
 
 class ReLU(Layer):
@@ -26,14 +26,14 @@ class ReLU(Layer):
         self, x: FloatArray, training: bool = False, rng: np.random.Generator | None = None
     ) -> FloatArray:
         self.check_input(x)
-        self._y = self._scratch.array("output", x.shape, x.dtype)
+        self._y = self.scratch.array("output", x.shape, x.dtype)
         return np.maximum(x, 0, out=self._y)
 
     def input_gradient(self, grad_output: FloatArray) -> FloatArray:
         assert self._y is not None
-        active = self._scratch.array("active", self._y.shape, np.bool_)
+        active = self.scratch.array("active", self._y.shape, np.bool_)
         np.greater(self._y, 0, out=active)
-        grad_input = self._scratch.array("grad_input", self._y.shape, grad_output.dtype)
+        grad_input = self.scratch.array("grad_input", self._y.shape, grad_output.dtype)
         return keep_where(active, grad_output, out=grad_input)
 
 
@@ -54,7 +54,7 @@ class Sigmoid(Layer):
         self, x: FloatArray, training: bool = False, rng: np.random.Generator | None = None
     ) -> FloatArray:
         self.check_input(x)
-        y = self._y = self._scratch.array("output", x.shape, x.dtype)
+        y = self._y = self.scratch.array("output", x.shape, x.dtype)
         # the exponential of a larger number would overflow; the result is 0 but for a denormal number
         np.maximum(x, -np.floor(np.log(np.finfo(x.dtype).max)), out=y)
         np.negative(y, out=y)
@@ -65,7 +65,7 @@ class Sigmoid(Layer):
     def input_gradient(self, grad_output: FloatArray) -> FloatArray:
         """Multiply by the derivative, ``y * (1 - y)``."""
         assert self._y is not None
-        grad_input = self._scratch.array("grad_input", self._y.shape, grad_output.dtype)
+        grad_input = self.scratch.array("grad_input", self._y.shape, grad_output.dtype)
         np.subtract(1, self._y, out=grad_input)
         grad_input *= self._y
         grad_input *= grad_output
@@ -89,13 +89,13 @@ class Tanh(Layer):
         self, x: FloatArray, training: bool = False, rng: np.random.Generator | None = None
     ) -> FloatArray:
         self.check_input(x)
-        self._y = self._scratch.array("output", x.shape, x.dtype)
+        self._y = self.scratch.array("output", x.shape, x.dtype)
         return np.tanh(x, out=self._y)
 
     def input_gradient(self, grad_output: FloatArray) -> FloatArray:
         """Multiply by the derivative, ``1 - y**2``."""
         assert self._y is not None
-        grad_input = self._scratch.array("grad_input", self._y.shape, grad_output.dtype)
+        grad_input = self.scratch.array("grad_input", self._y.shape, grad_output.dtype)
         np.multiply(self._y, self._y, out=grad_input)
         np.subtract(1, grad_input, out=grad_input)
         grad_input *= grad_output

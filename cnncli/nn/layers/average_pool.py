@@ -44,7 +44,7 @@ class AveragePool2D(Layer):
         self, x: FloatArray, training: bool = False, rng: np.random.Generator | None = None
     ) -> FloatArray:
         self.check_input(x)
-        y = self._scratch.array("output", (*self.output_shape, x.shape[-1]), x.dtype)
+        y = self.scratch.array("output", (*self.output_shape, x.shape[-1]), x.dtype)
         y.fill(0)
         for o in self.windows.offsets:
             y[:, o.out_rows, o.out_cols] += x[:, o.in_rows, o.in_cols]
@@ -53,9 +53,9 @@ class AveragePool2D(Layer):
 
     def input_gradient(self, grad_output: FloatArray) -> FloatArray:
         N = grad_output.shape[-1]
-        share = self._scratch.array("share", grad_output.shape, grad_output.dtype)
+        share = self.scratch.array("share", grad_output.shape, grad_output.dtype)
         np.multiply(grad_output, self._share, out=share)
-        grad_input = self._scratch.array("grad_input", (*self.input_shape, N), grad_output.dtype)
+        grad_input = self.scratch.array("grad_input", (*self.input_shape, N), grad_output.dtype)
         grad_input.fill(0)
         for o in self.windows.offsets:
             grad_input[:, o.in_rows, o.in_cols] += share[:, o.out_rows, o.out_cols]
@@ -89,14 +89,14 @@ class GlobalAveragePool2D(Layer):
     ) -> FloatArray:
         self.check_input(x)
         C, N = self.input_shape[0], x.shape[-1]
-        y = self._scratch.array("output", (C, N), x.dtype)
+        y = self.scratch.array("output", (C, N), x.dtype)
         # a product is faster than a sum along an axis in the middle
         shares = np.full(self._n_pixels, 1 / self._n_pixels, dtype=x.dtype)
         return np.matmul(shares, x.reshape(C, self._n_pixels, N), out=y)
 
     def input_gradient(self, grad_output: FloatArray) -> FloatArray:
         C, N = grad_output.shape
-        grad_input = self._scratch.array("grad_input", (*self.input_shape, N), grad_output.dtype)
+        grad_input = self.scratch.array("grad_input", (*self.input_shape, N), grad_output.dtype)
         pixels = grad_input.reshape(C, self._n_pixels, N)
         np.multiply(grad_output[:, None], 1 / self._n_pixels, out=pixels)
         return grad_input

@@ -10,7 +10,7 @@ import numpy as np
 
 from cnncli.errors import ShapeError
 from cnncli.nn.arrays import FLOAT_DTYPES, FloatArray
-from cnncli.nn.scratch import Scratch
+from cnncli.nn.layout import Scratch
 
 L = TypeVar("L", bound="Layer")
 
@@ -45,6 +45,12 @@ class Layer(ABC):
     `input_gradient`; with parameters also `parameter_gradients`. Backward belongs to the last
     forward. An array that forward or backward returns is valid until the same method of the layer
     is called again.
+
+    Attributes
+    ----------
+    parameters : what is trained
+    buffers : state that is saved but not trained, e.g. running averages
+    scratch : the arrays that forward and backward work in
     """
 
     _forward_batch: tuple[int, np.dtype[Any]] | None
@@ -54,7 +60,7 @@ class Layer(ABC):
         self.output_shape = output_shape
         self.parameters: dict[str, Parameter] = {}
         self.buffers: dict[str, FloatArray] = {}
-        self._start_afresh()
+        self.reset()
 
     @property
     def macs(self) -> int:
@@ -100,7 +106,7 @@ class Layer(ABC):
         """Make a layer that shares the parameter values and owns its gradients and scratch."""
         twin = copy.copy(self)
         twin.parameters = {name: parameter.replica() for name, parameter in self.parameters.items()}
-        twin._start_afresh()
+        twin.reset()
         return twin
 
     def check_input(self, x: FloatArray) -> None:
@@ -108,9 +114,8 @@ class Layer(ABC):
         if not isinstance(x, np.ndarray):
             raise ShapeError(f"{self}: expected a NumPy array, got {type(x).__name__}")
         if x.ndim != len(self.input_shape) + 1 or x.shape[:-1] != self.input_shape:
-            raise ShapeError(
-                f"{self}: expected an input of shape {_batch_shape_text(self.input_shape)}, got {x.shape}"
-            )
+            expected = ", ".join([*map(str, self.input_shape), "N"])
+            raise ShapeError(f"{self}: expected an input of shape ({expected}), got {x.shape}")
         self._check_dtype("an input", x)
         self._forward_batch = (x.shape[-1], x.dtype)
 
@@ -118,6 +123,8 @@ class Layer(ABC):
         """Raise `ShapeError` unless `grad_output` fits the last forward."""
         if self._forward_batch is None:
             raise ShapeError(f"{self}: backward needs a forward before it")
+        if not isinstance(grad_output, np.ndarray):
+            raise ShapeError(f"{self}: expected a NumPy array, got {type(grad_output).__name__}")
         N, dtype = self._forward_batch
         expected = (*self.output_shape, N)
         if grad_output.shape != expected:
@@ -137,9 +144,9 @@ class Layer(ABC):
         if x.dtype not in FLOAT_DTYPES:
             raise ShapeError(f"{self}: expected {what} of float32 or float64, got {x.dtype}")
 
-    def _start_afresh(self) -> None:
+    def reset(self) -> None:
         """Forget the last forward and own new scratch memory."""
-        self._scratch = Scratch()
+        self.scratch = Scratch()
         self._forward_batch = None
 
     def _options(self) -> dict[str, object]:
@@ -168,7 +175,3 @@ def positive_shape(layer: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     if not checked or min(checked) < 1:
         raise ShapeError(f"{layer}: expected an input shape of sizes of at least 1, got {checked}")
     return checked
-
-
-def _batch_shape_text(shape: tuple[int, ...]) -> str:
-    return "(" + ", ".join([*map(str, shape), "N"]) + ")"

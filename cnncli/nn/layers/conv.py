@@ -1,18 +1,18 @@
-"""Convolution as one matrix product over im2col."""
+"""Convolution as matrix products over im2col."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import copy
+import math
 
 import numpy as np
 
 from cnncli.nn.arrays import DType, FloatArray
 from cnncli.nn.initializers import Initializer, initialize, initializer_name
 from cnncli.nn.layers.base import Layer, Parameter, image_shape
-from cnncli.nn.layers.blocks import Block, BlockColumns, bands, cut_into_blocks
+from cnncli.nn.layout import Columns, cells_of, cut_into_blocks, multiply, multiply_transposed, row_sums
 from cnncli.nn.options import Padding, Pair, PositiveInt, boolean, positive_int
-from cnncli.nn.products import multiply, multiply_transposed, row_sums
-from cnncli.nn.windows import Sides, col2im, windows_over
+from cnncli.nn.windows import Windows, col2im, windows_over
 
 
 class Conv2D(Layer):
@@ -21,12 +21,11 @@ class Conv2D(Layer):
     Cross-correlation, as in every framework: the kernel is not flipped. With
     ``cols = im2col(x)`` of shape (C*KH*KW, OH*OW*N) the three passes are three matrix products::
 
-        y     = weight @ cols                 # already the next layer's (F, OH, OW, N)
-        dW    = grad_output @ cols.T
-        dx    = col2im(weight.T @ grad_output)
+        y           = weight @ cols                 # already the next layer's (F, OH, OW, N)
+        grad_weight = grad_output @ cols.T
+        grad_input  = col2im(weight.T @ grad_output)
 
-    They are computed in blocks of windows, and dx for one row of the kernel at a time, so that the
-    matrices stay in the processor's cache; the sums are the same.
+    They are computed for a block of windows at a time; `cnncli.nn.layout` says why.
 
     Parameters
     ----------
@@ -38,8 +37,6 @@ class Conv2D(Layer):
     initializer : see `initialize`
     rng, dtype : source and type of the initial weights; weight has shape (F, C, KH, KW)
     """
-
-    _blocks: list[Block]
 
     def __init__(
         self,
@@ -55,8 +52,9 @@ class Conv2D(Layer):
         dtype: DType = np.float32,
     ) -> None:
         C, H, W = image_shape("Conv2D", input_shape)
-        F = positive_int("out_channels", out_channels)
+        self.out_channels = F = positive_int("out_channels", out_channels)
         self.windows = windows_over((H, W), kernel_size, stride, padding)
+        self._pool: Windows | None = None
         super().__init__((C, H, W), (F, *self.windows.output_size))
         KH, KW = self.windows.kernel_size
         weight = initialize(
@@ -72,10 +70,6 @@ class Conv2D(Layer):
             self.parameters["bias"] = Parameter(np.zeros(F, dtype=dtype))
 
     @property
-    def out_channels(self) -> int:
-        return self.output_shape[0]
-
-    @property
     def weight_matrix(self) -> FloatArray:
         """The weight as (F, C*KH*KW)."""
         return self.parameters["weight"].value.reshape(self.out_channels, -1)
@@ -83,78 +77,79 @@ class Conv2D(Layer):
     @property
     def im2col_shape(self) -> tuple[int, int]:
         """Shape of the im2col matrix for one image: (C*KH*KW, OH*OW)."""
-        (KH, KW), (OH, OW) = self.windows.kernel_size, self.windows.output_size
-        return self.input_shape[0] * KH * KW, OH * OW
+        return self.input_shape[0] * math.prod(self.windows.kernel_size), math.prod(self.windows.output_size)
 
     @property
     def macs(self) -> int:
-        rows, n_windows = self.im2col_shape
-        return self.out_channels * rows * n_windows
+        return self.out_channels * math.prod(self.im2col_shape)
 
     def forward(
         self, x: FloatArray, training: bool = False, rng: np.random.Generator | None = None
     ) -> FloatArray:
         self.check_input(x)
-        (F, OH, OW), N = self.output_shape, x.shape[-1]
-        # before the blocks, whose number grows with the outputs: it fails at once where these cannot fit
-        y = self._scratch.array("output", (F, OH * OW * N), x.dtype)
-        self._blocks = cut_into_blocks(self.windows, self.im2col_shape[0] * N * x.itemsize)
-        for block, cols in zip(self._blocks, self._columns.lay_out(x, self._blocks), strict=True):
-            multiply(self.weight_matrix, cols, out=y[:, block.first * N : block.end * N])
-        if "bias" in self.parameters:
-            y += self.parameters["bias"].value[:, None]
-        return y.reshape(F, OH, OW, N)
+        y = self.scratch.array("output", (*self.output_shape, x.shape[-1]), x.dtype)
+        outputs = self._by_windows(y)
+        for block, cols in self._columns.lay_out(x):  # cols (C*KH*KW, n*N) of n windows
+            part = block.outputs(outputs)  # (F, n*N)
+            multiply(self.weight_matrix, cols, out=part)
+            if "bias" in self.parameters:
+                part += self.parameters["bias"].value[:, None]
+        return y
 
     def parameter_gradients(self, grad_output: FloatArray) -> None:
-        N = grad_output.shape[-1]
-        grad = grad_output.reshape(self.out_channels, -1)  # (F, OH*OW*N)
-        parts = (grad[:, block.first * N : block.end * N] for block in self._blocks)
-        self.add_up_gradients(zip(self._columns.again(), parts, strict=True), grad)
-
-    def add_up_gradients(self, blocks: Iterable[tuple[FloatArray, FloatArray]], grad: FloatArray) -> None:
-        """Write the gradient of the weight, the sum over blocks, and that of the bias.
-
-        Parameters
-        ----------
-        blocks : for each block its im2col matrix (C*KH*KW, windows*N) and the gradient with respect to
-            its outputs (F, windows*N)
-        grad : ndarray of shape (F, any), whose rows add up to the gradient of the bias
-        """
+        grads = self._by_windows(grad_output)
         # the gradient of weight.T, because the BLAS is faster with the longer side first
-        total = np.zeros(self.weight_matrix.T.shape, dtype=grad.dtype)
-        for cols, grad_outputs in blocks:
-            total += multiply_transposed(cols, grad_outputs)
-        self.parameters["weight"].grad.reshape(self.out_channels, -1)[...] = total.T
+        grad_weight = np.zeros(self.weight_matrix.T.shape, dtype=grads.dtype)
+        grad_bias = np.zeros(self.out_channels, dtype=grads.dtype)
+        for block, cols in self._columns.again():
+            grad = block.outputs(grads)  # (F, n*N)
+            grad_weight += multiply_transposed(cols, grad)
+            grad_bias += row_sums(grad)
+        self.parameters["weight"].grad.reshape(self.out_channels, -1)[...] = grad_weight.T
         if "bias" in self.parameters:
-            self.parameters["bias"].grad[...] = row_sums(grad)
+            self.parameters["bias"].grad[...] = grad_bias
 
     def input_gradient(self, grad_output: FloatArray) -> FloatArray:
-        """Return ``col2im(weight.T @ grad_output)``, one row of the kernel and one band at a time.
-
-        So the matrix that the product writes and col2im reads stays in the cache.
-        """
-        (F, OH, OW), (C, H, W), N = self.output_shape, self.input_shape, grad_output.shape[-1]
-        (KH, KW), (_, SW), (_, _, left, right) = self.windows.geometry
-        grad = grad_output.reshape(F, OH * OW * N)
-        weight = self.parameters["weight"].value.transpose(2, 1, 3, 0).reshape(KH, C * KW, F)
-        grad_input = self._scratch.array("grad_input", (C, H, W, N), grad.dtype)
+        grads, N = self._by_rows(grad_output), grad_output.shape[-1]  # (1, F, OH*OW, N)
+        grad_input = self.scratch.array("grad_input", (*self.input_shape, N), grads.dtype)
         grad_input.fill(0)
-        for first, end in bands(OH, C * KW * OW * N * grad.itemsize):
-            for i in range(KH):
-                outputs, inputs = self.windows.kernel_row(i, first, end)
-                n_columns = (outputs.stop - outputs.start) * OW * N
-                if n_columns == 0:
-                    continue
-                grad_cols = self._scratch.array("grad_cols", (C * KW, n_columns), grad.dtype)
-                multiply(weight[i], grad[:, outputs.start * OW * N : outputs.stop * OW * N], out=grad_cols)
-                rows = grad_input[:, inputs]  # (C, output rows, W, N)
-                col2im(grad_cols, rows.shape, (1, KW), (1, SW), Sides(0, 0, left, right), out=rows)
+        n_rows = self.weight_matrix.shape[1]
+        for block in cut_into_blocks(self.windows, n_rows * N * grads.itemsize):
+            grad = block.outputs(grads)  # (F, n*N)
+            grad_cols = self.scratch.array("grad_cols", (n_rows, grad.shape[1]), grads.dtype)
+            multiply(self.weight_matrix.T, grad, out=grad_cols)
+            pixels = block.pixels(grad_input)
+            col2im(grad_cols, pixels.shape, block.windows, out=pixels)
         return grad_input
 
-    def _start_afresh(self) -> None:
-        super()._start_afresh()
-        self._columns = BlockColumns()
-        self._blocks = []
+    def before_pool(self, pool: Windows) -> Conv2D:
+        """Return this layer with its outputs laid out cell by cell for a max-pool: (cells, F, OH, OW, N)."""
+        twin = copy.copy(self)
+        twin._pool = pool
+        twin.output_shape = (math.prod(pool.kernel_size), self.out_channels, *pool.output_size)
+        twin.reset()
+        return twin
+
+    def reset(self) -> None:
+        super().reset()
+        self._columns = Columns(self.windows, self._pool, self.scratch)
+
+    def _by_windows(self, y: FloatArray) -> FloatArray:
+        """View outputs, or their gradients, as (cells, F, windows, N); without a pool there is one cell."""
+        *cells, F, OH, OW, N = y.shape
+        return y.reshape(math.prod(cells), F, OH * OW, N)
+
+    def _by_rows(self, grad_output: FloatArray) -> FloatArray:
+        """Return the gradient of the outputs row by row: (1, F, OH*OW, N)."""
+        if self._pool is None:
+            return self._by_windows(grad_output)
+        shape = (self.out_channels, *self.windows.output_size, grad_output.shape[-1])
+        rows = self.scratch.array("grad_rows", shape, grad_output.dtype)
+        if not self._pool.cover_image:
+            rows.fill(0)
+        for cell, grad in zip(cells_of(rows, self._pool), grad_output, strict=True):
+            cell[...] = grad
+        return self._by_windows(rows)
 
     def _options(self) -> dict[str, object]:
         return {

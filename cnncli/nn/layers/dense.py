@@ -8,8 +8,8 @@ from cnncli.errors import ShapeError
 from cnncli.nn.arrays import DType, FloatArray
 from cnncli.nn.initializers import Initializer, initialize, initializer_name
 from cnncli.nn.layers.base import Layer, Parameter, positive_shape
+from cnncli.nn.layout import row_sums
 from cnncli.nn.options import PositiveInt, boolean, positive_int
-from cnncli.nn.products import row_sums
 
 
 class Dense(Layer):
@@ -58,7 +58,7 @@ class Dense(Layer):
     ) -> FloatArray:
         self.check_input(x)
         self._x = x
-        y = self._scratch.array("output", (*self.output_shape, x.shape[-1]), x.dtype)
+        y = self.scratch.array("output", (*self.output_shape, x.shape[-1]), x.dtype)
         np.matmul(self.parameters["weight"].value, x, out=y)
         if "bias" in self.parameters:
             y += self.parameters["bias"].value[:, None]
@@ -71,7 +71,7 @@ class Dense(Layer):
             self.parameters["bias"].grad[...] = row_sums(grad_output)
 
     def input_gradient(self, grad_output: FloatArray) -> FloatArray:
-        grad_input = self._scratch.array(
+        grad_input = self.scratch.array(
             "grad_input", (*self.input_shape, grad_output.shape[-1]), grad_output.dtype
         )
         return np.matmul(self.parameters["weight"].value.T, grad_output, out=grad_input)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cnncli.errors import ShapeError
+from cnncli.errors import OptionError
 from cnncli.nn.arrays import FloatArray
 from cnncli.nn.layers.base import Layer, positive_shape
 from cnncli.nn.options import FractionBelowOne, fraction_below_one
@@ -40,14 +40,14 @@ class Dropout(Layer):
         if not training or self.drop_probability == 0:
             return x
         if rng is None:
-            raise ShapeError(f"{self}: forward with training=True needs rng, the source of what is dropped")
+            raise OptionError("rng", f"a numpy.random.Generator for {self} in training", "None")
         self._keep = self._draw(rng, x)
-        return np.multiply(x, self._keep, out=self._scratch.array("output", x.shape, x.dtype))
+        return np.multiply(x, self._keep, out=self.scratch.array("output", x.shape, x.dtype))
 
     def input_gradient(self, grad_output: FloatArray) -> FloatArray:
         if self._keep is None:
             return grad_output
-        grad_input = self._scratch.array("grad_input", grad_output.shape, grad_output.dtype)
+        grad_input = self.scratch.array("grad_input", grad_output.shape, grad_output.dtype)
         return np.multiply(grad_output, self._keep, out=grad_input)
 
     def _draw(self, rng: np.random.Generator, x: FloatArray) -> FloatArray:
@@ -63,9 +63,9 @@ class Dropout(Layer):
         size = math.prod(x.shape)
         words = rng.integers(0, 2**64, size=-(-size * n_bits // 64), dtype=np.uint64)
         bits = words.view(dtype)[:size].reshape(x.shape)
-        kept = self._scratch.array("kept", x.shape, np.bool_)
+        kept = self.scratch.array("kept", x.shape, np.bool_)
         np.less(bits, n_kept, out=kept)
-        keep = self._scratch.array("keep", x.shape, x.dtype)
+        keep = self.scratch.array("keep", x.shape, x.dtype)
         np.copyto(keep, kept)  # a product with booleans would convert them through a small buffer
         keep *= x.dtype.type(1 / keep_probability)
         return keep

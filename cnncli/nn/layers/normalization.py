@@ -3,21 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
 from cnncli.errors import ShapeError
 from cnncli.nn.arrays import DType, FloatArray
-from cnncli.nn.batch_statistics import BatchStatistics
 from cnncli.nn.layers.base import Layer, Parameter, image_shape, positive_shape
+from cnncli.nn.layout import row_sums
 from cnncli.nn.options import Fraction, PositiveFloat, fraction, positive_float
-from cnncli.nn.products import row_dots, row_sums
 
 B = TypeVar("B", bound="BatchNorm")
 
 # Channels are taken in blocks of about so many numbers, which stay in the cache from pass to pass.
 _BLOCK_SIZE = 65536
+
+
+@dataclass(frozen=True)
+class BatchStatistics:
+    """What a batch norm has seen of each channel.
+
+    Attributes
+    ----------
+    count : numbers of one channel, N*H*W
+    mean : ndarray of shape (C,)
+    variance : ndarray of shape (C,), biased: the mean of the squared distances from `mean`
+    """
+
+    count: int
+    mean: FloatArray
+    variance: FloatArray
+
+    def unbiased_variance(self) -> FloatArray:
+        """Estimate the variance of what the numbers were drawn from; needs a count of at least 2."""
+        estimate: FloatArray = self.variance * (self.count / (self.count - 1))
+        return estimate
+
+
+def combined(a: BatchStatistics, b: BatchStatistics) -> BatchStatistics:
+    """Return the statistics of two sets of numbers together, float64.
+
+    Exact but for rounding (Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm
+    for computing sample variances", eq. 2.1). Rounding depends on the order of the shards, so it
+    must be theirs and not that in which they are done.
+    """
+    count = a.count + b.count
+    if count == 0:
+        return a
+    share = b.count / count
+    distance = np.subtract(b.mean, a.mean, dtype=np.float64)
+    mean = a.mean + share * distance
+    variance = (1 - share) * a.variance + share * b.variance + share * (1 - share) * distance**2
+    return BatchStatistics(count, mean, variance)
 
 
 class BatchNorm(Layer):
@@ -61,11 +99,11 @@ class BatchNorm(Layer):
         """Normalise by the batch in training, by the running averages otherwise."""
         self.check_input(x)
         self._was_training = training
-        y = self._scratch.array("output", x.shape, x.dtype)
+        y = self.scratch.array("output", x.shape, x.dtype)
         if not training:
             self._scale_by_averages(self._rows(x), self._rows(y))
             return y
-        centred = self._scratch.array("centred", x.shape, x.dtype)
+        centred = self.scratch.array("centred", x.shape, x.dtype)
         self.statistics = self._normalize(self._rows(x), self._rows(centred), self._rows(y))
         if not self._is_replica:
             self.update_averages(self.statistics)
@@ -76,7 +114,7 @@ class BatchNorm(Layer):
         sums, products = np.empty_like(self._inverse_std), np.empty_like(self._inverse_std)
         for block in self._blocks(grad.shape[1]):
             sums[block] = row_sums(grad[block])
-            products[block] = row_dots(grad[block], self._kept[block])
+            products[block] = np.vecdot(grad[block], self._kept[block])
         if not self._was_training:
             products -= self.buffers["running_mean"] * sums
         self._grad_sums = sums, products
@@ -85,7 +123,7 @@ class BatchNorm(Layer):
 
     def input_gradient(self, grad_output: FloatArray) -> FloatArray:
         """Differentiate through mean and variance too (Ioffe and Szegedy 2015, section 3)."""
-        grad_input = self._scratch.array("grad_input", grad_output.shape, grad_output.dtype)
+        grad_input = self.scratch.array("grad_input", grad_output.shape, grad_output.dtype)
         grad, result = self._rows(grad_output), self._rows(grad_input)
         scale = self.parameters["weight"].value * self._inverse_std
         if not self._was_training:
@@ -135,7 +173,7 @@ class BatchNorm(Layer):
             mean[block] = row_sums(rows[block]) / max(L, 1)
             np.subtract(rows[block], mean[block, None], out=part)
             # from the centred numbers: the mean of the squares less the squared mean would cancel
-            variance[block] = row_dots(part, part) / max(L, 1)
+            variance[block] = np.vecdot(part, part) / max(L, 1)
             inverse_std[block] = 1 / np.sqrt(variance[block] + self.epsilon)
             np.multiply(part, (weight[block] * inverse_std[block])[:, None], out=y[block])
             y[block] += bias[block, None]
@@ -160,8 +198,8 @@ class BatchNorm(Layer):
         C, step = self.input_shape[0], max(_BLOCK_SIZE // max(L, 1), 1)
         return (slice(start, min(start + step, C)) for start in range(0, C, step))
 
-    def _start_afresh(self) -> None:
-        super()._start_afresh()
+    def reset(self) -> None:
+        super().reset()
         self.statistics = None
         self._was_training = False
         self._kept = self._inverse_std = np.empty(0)

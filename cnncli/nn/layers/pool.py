@@ -1,20 +1,25 @@
-"""Max pooling: the largest value of each window forward, its gradient to that one cell backward."""
+"""Max pooling: compare the cells of every window, and hand the gradient back to the winner."""
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+import math
 
 import numpy as np
 
 from cnncli.errors import OptionError
-from cnncli.nn.arrays import FloatArray, IntArray
+from cnncli.nn.arrays import FloatArray
 from cnncli.nn.layers.base import Layer, image_shape
+from cnncli.nn.layout import cells_of, keep_where
 from cnncli.nn.options import OptionalPair, Padding, PaddingLike, Pair, PairLike
-from cnncli.nn.windows import Offset, Windows, windows_over
+from cnncli.nn.windows import Windows, windows_over
 
 
 class MaxPool2D(Layer):
     """Take the maximum of each window: (C, H, W, N) -> (C, OH, OW, N).
+
+    A window of KH x KW has as many cells. What stands in cell (i, j) of all windows is one array
+    (C, OH, OW, N), a view of the image with the stride as its step, so the pool compares KH*KW arrays.
 
     Backward gives the whole gradient of a window to its first maximum in row-major order, so the
     sum of the input's gradient is the sum of grad_output whatever the ties; where windows overlap,
@@ -30,8 +35,6 @@ class MaxPool2D(Layer):
     padding : int, (height, width), each at most half the kernel, or "same"
     """
 
-    _winner: IntArray
-
     def __init__(
         self,
         input_shape: tuple[int, ...],
@@ -42,57 +45,81 @@ class MaxPool2D(Layer):
     ) -> None:
         C, H, W = image_shape("MaxPool2D", input_shape)
         self.windows = pooling_windows((H, W), kernel_size, stride, padding)
-        KH, KW = self.windows.kernel_size
         super().__init__((C, H, W), (C, *self.windows.output_size))
-        # the winner of a window that holds nothing above minus infinity
-        cell_number = np.min_scalar_type(KH * KW - 1)
-        self._first_inside = self.windows.first_inside()[:, :, None].astype(cell_number)  # (OH, OW, 1)
 
     def forward(
         self, x: FloatArray, training: bool = False, rng: np.random.Generator | None = None
     ) -> FloatArray:
         self.check_input(x)
-        y = self._scratch.array("output", (*self.output_shape, x.shape[-1]), x.dtype)
-        y.fill(-np.inf)
-        winner = self._scratch.array("winner", y.shape, self._first_inside.dtype)
-        winner[...] = self._first_inside
-        for o in self.windows.offsets:
-            best, value = y[:, o.out_rows, o.out_cols], x[:, o.in_rows, o.in_cols]
-            # cells come in rising order, so the maximum of their numbers is the last that was better
-            candidate = (value > best) * self._number(o)
-            np.maximum(winner[:, o.out_rows, o.out_cols], candidate, out=winner[:, o.out_rows, o.out_cols])
-            np.maximum(best, value, out=best)
-        self._winner = winner
-        if np.isnan(y).any():
-            self._give_nan_windows_to_their_first_nan(x)
+        best, *others = cells = self._cells(x)  # each (C, OH, OW, N)
+        y = self.scratch.array("output", best.shape, x.dtype)
+        self._won = self.scratch.array("won", (len(others), *y.shape), np.bool_)
+        for cell, won in zip(others, self._won, strict=True):
+            np.greater(cell, best, out=won)  # a tie stays with the earlier cell
+            best = np.maximum(best, cell, out=y)
+        if not others:
+            y[...] = best
+        for number, rows, columns in self.windows.first_inside():
+            self._won[number - 1][:, rows, columns] = True  # all before it is padding
+        if np.isnan(y.max(initial=-np.inf)):
+            self._let_first_nan_win(cells)
         return y
 
     def input_gradient(self, grad_output: FloatArray) -> FloatArray:
-        grad_input = self._scratch.array(
-            "grad_input", (*self.input_shape, grad_output.shape[-1]), grad_output.dtype
+        grad_cells = self.scratch.array(
+            "grad_cells", (1 + len(self._won), *grad_output.shape), grad_output.dtype
         )
+        rest = grad_cells[0]  # what no later cell has won
+        rest[...] = grad_output
+        for grad, won in zip(grad_cells[:0:-1], self._won[::-1], strict=True):
+            keep_where(won, rest, out=grad)  # the last cell that was larger than all before it
+            rest -= grad
+        return grad_cells if self._is_by_cell else self._add_cells(grad_cells)
+
+    def by_cell(self) -> MaxPool2D:
+        """Return this layer for images that a convolution has laid out for it: (cells, C, OH, OW, N)."""
+        twin = copy.copy(self)
+        twin.input_shape = (math.prod(self.windows.kernel_size), *self.output_shape)
+        twin.reset()
+        return twin
+
+    @property
+    def _is_by_cell(self) -> bool:
+        return len(self.input_shape) == 4
+
+    def _cells(self, x: FloatArray) -> list[FloatArray]:
+        """Return what each cell of the windows holds: KH*KW arrays (C, OH, OW, N)."""
+        if self._is_by_cell:
+            return list(x)
+        if not self.windows.is_padded:
+            return cells_of(x, self.windows)
+        padded = self.scratch.array("padded", self._padded_shape(x.shape[-1]), x.dtype)
+        padded.fill(-np.inf)
+        self.windows.inside(padded)[...] = x
+        return cells_of(padded, self.windows)
+
+    def _add_cells(self, grad_cells: FloatArray) -> FloatArray:
+        """Add the gradient of every cell onto the pixels that it holds."""
+        shape = self._padded_shape(grad_cells.shape[-1])
+        grad_input = self.scratch.array("grad_input", shape, grad_cells.dtype)
         grad_input.fill(0)
-        for o in self.windows.offsets:
-            outputs = (slice(None), o.out_rows, o.out_cols)
-            won = self._winner[outputs] == self._number(o)
-            grad_input[:, o.in_rows, o.in_cols] += grad_output[outputs] * won
-        return grad_input
+        for pixels, grad in zip(cells_of(grad_input, self.windows), grad_cells, strict=True):
+            pixels += grad
+        return self.windows.inside(grad_input)
 
-    def _number(self, offset: Offset) -> np.integer[Any]:
-        """Number the cells of the kernel in row-major order."""
-        number: np.integer[Any] = self._first_inside.dtype.type(
-            offset.i * self.windows.kernel_size[1] + offset.j
-        )
-        return number
+    def _padded_shape(self, N: int) -> tuple[int, ...]:
+        (C, H, W), (top, bottom, left, right) = self.input_shape, self.windows.sides
+        return C, H + top + bottom, W + left + right, N
 
-    def _give_nan_windows_to_their_first_nan(self, x: FloatArray) -> None:
-        for o in reversed(self.windows.offsets):
-            winner = self._winner[:, o.out_rows, o.out_cols]
-            winner[np.isnan(x[:, o.in_rows, o.in_cols])] = self._number(o)
+    def _let_first_nan_win(self, cells: list[FloatArray]) -> None:
+        has_nan = np.isnan(cells[0])
+        for cell, won in zip(cells[1:], self._won, strict=True):
+            won |= np.isnan(cell) & ~has_nan
+            has_nan |= np.isnan(cell)
 
-    def _start_afresh(self) -> None:
-        super()._start_afresh()
-        self._winner = np.empty(0, dtype=np.uint8)
+    def reset(self) -> None:
+        super().reset()
+        self._won = np.empty(0, dtype=np.bool_)
 
     def _options(self) -> dict[str, object]:
         return {

@@ -1,4 +1,4 @@
-"""The plan of a network gives what its layers give one by one."""
+"""What a network computes gives what its layers give one by one."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cnncli.nn import AveragePool2D, BatchNorm2D, Conv2D, Flatten, Layer, MaxPool2D, Network, ReLU
-from cnncli.nn.layers import blocks
-from cnncli.nn.layers.pooled_conv import PooledConv2D
-from cnncli.nn.plan import execution_plan
+from cnncli.nn import AveragePool2D, BatchNorm2D, Conv2D, Flatten, Layer, MaxPool2D, Network, ReLU, layout
+from cnncli.nn.network import computed_layers
 
 SHAPE = (2, 11, 9)
 
@@ -31,7 +29,7 @@ def one_by_one(layers: list[Layer], x: np.ndarray, grad: np.ndarray) -> tuple[np
     return x, grad
 
 
-def assert_plan_agrees(layers: list[Layer], N: int = 3, *, rounded: bool = False) -> None:
+def assert_agrees(layers: list[Layer], N: int = 3, *, rounded: bool = False) -> None:
     rng = np.random.default_rng(2)
     x = rng.standard_normal((*layers[0].input_shape, N))
     if rounded:
@@ -49,21 +47,26 @@ def assert_plan_agrees(layers: list[Layer], N: int = 3, *, rounded: bool = False
     network.forward(x)
     for parameter in network.parameters.values():
         parameter.grad[...] = np.nan
-    network.parameter_gradients(grad)
+    network.backward(grad, to_input=False)
     for name, parameter in network.parameters.items():
         np.testing.assert_array_equal(grads[name], parameter.grad, err_msg=name)
 
 
-def kinds(layers: list[Layer]) -> list[type[Layer]]:
-    return [type(step.layer) for step in execution_plan(layers)]
+def computed(layers: list[Layer]) -> str:
+    """Name what is computed: the index of each layer, with a star where it is laid out otherwise."""
+    return " ".join(
+        f"{index}{'*' if layer.output_shape != layers[index].output_shape else ''}"
+        f"{'*' if layer.input_shape != layers[index].input_shape else ''}"
+        for index, layer in computed_layers(layers)
+    )
 
 
-def test_relu_moves_behind_the_pool_and_the_pool_into_the_convolution() -> None:
+def test_relu_moves_behind_the_pool_for_which_the_convolution_lays_its_outputs_out() -> None:
     first = conv()
     relu = ReLU(first.output_shape)
     pool = MaxPool2D(first.output_shape, kernel_size=2)
-    assert kinds([first, relu, pool]) == [PooledConv2D, ReLU]
-    assert_plan_agrees([first, relu, pool])
+    assert computed([first, relu, pool]) == "0* 2* 1**"
+    assert_agrees([first, relu, pool])
 
 
 @pytest.mark.parametrize(
@@ -78,17 +81,17 @@ def test_relu_moves_behind_the_pool_and_the_pool_into_the_convolution() -> None:
 def test_other_pools_are_left_alone(options: dict[str, object]) -> None:
     first = conv()
     pool = MaxPool2D(first.output_shape, **options)  # type: ignore[arg-type]
-    assert kinds([first, pool]) == [Conv2D, MaxPool2D]
-    assert_plan_agrees([first, pool])
+    assert computed([first, pool]) == "0 1"
+    assert_agrees([first, pool])
 
 
 def test_a_relu_after_the_pool_stays_and_one_without_a_pool_too() -> None:
     first = conv()
     pool = MaxPool2D(first.output_shape, kernel_size=2)
     layers: list[Layer] = [first, pool, ReLU(pool.output_shape), Flatten(pool.output_shape)]
-    assert kinds(layers) == [PooledConv2D, ReLU, Flatten]
-    assert_plan_agrees(layers)
-    assert kinds([first, ReLU(first.output_shape)]) == [Conv2D, ReLU]
+    assert computed(layers) == "0* 1* 2 3"
+    assert_agrees(layers)
+    assert computed([first, ReLU(first.output_shape)]) == "0 1"
 
 
 def test_a_pool_after_a_pool_and_a_relu_between_two_pools() -> None:
@@ -96,7 +99,7 @@ def test_a_pool_after_a_pool_and_a_relu_between_two_pools() -> None:
     pool = MaxPool2D(first.output_shape, kernel_size=2)
     relu = ReLU(pool.output_shape)
     second = MaxPool2D(pool.output_shape, kernel_size=2)
-    assert_plan_agrees([first, pool, relu, second])
+    assert_agrees([first, pool, relu, second])
 
 
 def test_two_convolutions_with_pools() -> None:
@@ -105,7 +108,7 @@ def test_two_convolutions_with_pools() -> None:
     second = conv(pool.output_shape, out_channels=4, bias=False)
     relu = ReLU(second.output_shape)
     third = MaxPool2D(second.output_shape, kernel_size=(1, 2))
-    assert_plan_agrees([first, pool, second, relu, third])
+    assert_agrees([first, pool, second, relu, third])
 
 
 @given(
@@ -127,20 +130,22 @@ def test_pooled_convolutions_of_any_geometry(
     if pool[0] > height or pool[1] > width:
         return
     layers: list[Layer] = [first, MaxPool2D(first.output_shape, kernel_size=pool)]
-    assert kinds(layers) == [PooledConv2D]
-    assert_plan_agrees(layers, N)
+    assert computed(layers) == "0* 1*"
+    assert_agrees(layers, N)
 
 
 def test_blocks_of_one_row_and_columns_that_are_not_kept_change_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for block_bytes, kept_bytes in [(1, 0), (1, 10**9), (3000, 0)]:
-        monkeypatch.setattr(blocks, "BLOCK_BYTES", block_bytes)
-        monkeypatch.setattr(blocks, "KEPT_BYTES", kept_bytes)
+        layout.cut_into_blocks.cache_clear()
+        monkeypatch.setattr(layout, "BLOCK_BYTES", block_bytes)
+        monkeypatch.setattr(layout, "KEPT_BYTES", kept_bytes)
         first = conv(padding="same")
         second = conv(first.output_shape, stride=(2, 1), padding=(1, 0))
         pool = MaxPool2D(second.output_shape, kernel_size=2)
-        assert_plan_agrees([first, ReLU(first.output_shape), second, pool])
+        assert_agrees([first, ReLU(first.output_shape), second, pool])
+    layout.cut_into_blocks.cache_clear()
 
 
 def test_ties_go_to_the_first_cell_in_row_major_order() -> None:
@@ -161,7 +166,7 @@ def test_ties_go_to_the_first_cell_in_row_major_order() -> None:
         np.testing.assert_array_equal(dx[0, :, :, 0], expected)
 
 
-def test_replicas_of_a_plan_share_values_and_own_gradients() -> None:
+def test_replicas_share_values_and_own_gradients() -> None:
     first = conv()
     pool = MaxPool2D(first.output_shape, kernel_size=2)
     network = Network([first, pool])
@@ -197,17 +202,17 @@ def normalized(*kinds: str) -> list[Layer]:
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        (["norm", "relu", "max"], [Conv2D, BatchNorm2D, MaxPool2D, ReLU]),
-        (["norm", "max", "relu"], [Conv2D, BatchNorm2D, MaxPool2D, ReLU]),
-        (["relu", "norm", "max"], [Conv2D, ReLU, BatchNorm2D, MaxPool2D]),
-        (["relu", "max", "norm"], [PooledConv2D, ReLU, BatchNorm2D]),
-        (["max", "norm", "relu"], [PooledConv2D, BatchNorm2D, ReLU]),
-        (["relu", "average"], [Conv2D, ReLU, AveragePool2D]),
-        (["average", "relu"], [Conv2D, AveragePool2D, ReLU]),
+        (["norm", "relu", "max"], "0 1 3 2**"),
+        (["norm", "max", "relu"], "0 1 2 3"),
+        (["relu", "norm", "max"], "0 1 2 3"),
+        (["relu", "max", "norm"], "0* 2* 1** 3"),
+        (["max", "norm", "relu"], "0* 1* 2 3"),
+        (["relu", "average"], "0 1 2"),
+        (["average", "relu"], "0 1 2"),
     ],
 )
-def test_nothing_moves_across_a_batch_norm_or_an_average(names: list[str], expected: list[type]) -> None:
-    assert kinds(normalized(*names)) == expected
+def test_nothing_moves_across_a_batch_norm_or_an_average(names: list[str], expected: str) -> None:
+    assert computed(normalized(*names)) == expected
     network, layers = Network(normalized(*names)), normalized(*names)
     rng = np.random.default_rng(3)
     x = rng.standard_normal((*SHAPE, 4))

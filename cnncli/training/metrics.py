@@ -1,4 +1,4 @@
-"""What training tells while it runs."""
+"""The figures of a run while it trains, and what they say: which epoch is best, whether to stop."""
 
 from __future__ import annotations
 
