@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from benchmarks.networks import BATCH_SIZES, CONFIGS
 from cnncli.config import Choice, Config, load_config
 from cnncli.data import Normalization, Split, batch_slices, epoch_order, load_split
-from cnncli.data.source import Part
+from cnncli.data.catalog import Part
 
 MNIST_SHAPE = (1, 28, 28)
 CLASS_COUNT = 10

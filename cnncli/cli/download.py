@@ -12,8 +12,8 @@ from cnncli.cli.download_progress import DownloadProgress
 from cnncli.cli.options import json_option, path_option
 from cnncli.cli.streams import Stream, notices, results, write_json
 from cnncli.data import CATALOG, KnownDataset, cache_directory
-from cnncli.data.connection import AddressError, check_address
 from cnncli.data.download import PlacedFile, download_dataset
+from cnncli.data.fetch import AddressError, check_address
 
 
 def _known_dataset(ctx: click.Context, param: click.Parameter, value: str) -> KnownDataset:

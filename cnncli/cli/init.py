@@ -15,8 +15,8 @@ from cnncli.cli.options import PathText
 from cnncli.cli.streams import notices, results
 from cnncli.data import Part
 from cnncli.data.atomic_files import write_text_exclusively
-from cnncli.data.directory import find_file
-from cnncli.data.source import KINDS
+from cnncli.data.catalog import KINDS
+from cnncli.data.sources import find_file
 from cnncli.errors import UsageError
 
 STARTER = "starter.yaml"

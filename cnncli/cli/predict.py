@@ -36,9 +36,10 @@ def predict_pictures(
 ) -> None:
     """Tell the digits, or other classes, on pictures.
 
-    CHECKPOINT is a file, or a run directory, which stands for its best. IMAGE is a PNG or JPEG file
-    (these need Pillow: pip install "cnncli[images]"), a PGM, or a file of one or many pictures: .npy of
-    shape (H, W), (N, H, W) or (N, C, H, W), or IDX. FILE:INDEX is one of many, counted from 0.
+    CHECKPOINT is a file, or a run directory, which stands for its best. IMAGE is a picture (PNG, JPEG,
+    PGM, BMP, GIF, TIFF, WebP; these need Pillow: pip install "cnncli[images]"), or an array of one or many
+    pictures: .npy of shape (H, W), (N, H, W) or (N, C, H, W), or IDX. FILE:INDEX is one of many, counted
+    from 0.
 
     For a network trained on MNIST, or on other bright strokes on black of 28 x 28 pixels, a picture may
     be a photo of one digit on paper: what is drawn is told from its ground, dark or light, cut out,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from cnncli.data import CATALOG, DownloadListener, Part, Split, load_split, split_validation
-from cnncli.data.directory import find_file
-from cnncli.data.source import KINDS
+from cnncli.data.catalog import KINDS
+from cnncli.data.sources import find_file
 from cnncli.errors import DataError, UsageError
 from cnncli.training import Checkpoint
 

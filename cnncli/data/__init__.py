@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from cnncli.data.augment import Augmentation
 from cnncli.data.batches import batch_slices, epoch_order, shard_slices
-from cnncli.data.cache import cache_directory
-from cnncli.data.catalog import CATALOG, KnownDataset, KnownFile, unknown_dataset
+from cnncli.data.catalog import CATALOG, KnownDataset, KnownFile, Part, unknown_dataset
 from cnncli.data.dataset import (
     Dataset,
     DatasetDescription,
@@ -16,10 +15,9 @@ from cnncli.data.dataset import (
     split_validation,
 )
 from cnncli.data.idx import IdxFile, parse_idx, read_idx, read_idx_header
-from cnncli.data.listener import DownloadListener, Transfer
 from cnncli.data.normalization import Normalization
 from cnncli.data.randomness import stream
-from cnncli.data.source import Part
+from cnncli.data.sources import DownloadListener, Transfer, cache_directory
 
 __all__ = [
     "CATALOG",

@@ -5,8 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from cnncli.data.source import KINDS, PARTS, Kind, Part
+Part: TypeAlias = Literal["train", "test"]
+Kind: TypeAlias = Literal["images", "labels"]
+
+PARTS: tuple[Part, ...] = ("train", "test")
+KINDS: tuple[Kind, ...] = ("images", "labels")
 
 
 @dataclass(frozen=True)

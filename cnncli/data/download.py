@@ -1,19 +1,20 @@
-"""Downloading a known data set into a directory: what is missing there, and nothing half."""
+"""Downloading a known data set into a directory: what is missing there, verified, and nothing half."""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import io
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cnncli.data.catalog import KnownDataset, KnownFile
-from cnncli.data.directory import find_file
-from cnncli.data.fetch import PATIENCE
-from cnncli.data.listener import DownloadListener, Silent
-from cnncli.data.mirrors import Mirrors, UnavailableError
-from cnncli.data.placing import GZIP_START, fault_of_file, place
-from cnncli.data.source import KINDS, PARTS, Kind, Part
-from cnncli.data.streams import reading
+from cnncli.data.atomic_files import write_atomically
+from cnncli.data.catalog import CATALOG, KINDS, PARTS, Kind, KnownDataset, KnownFile, Part, identify
+from cnncli.data.fetch import PATIENCE, FetchError, Patience, Silent, fetch
+from cnncli.data.reading import describe_start, reading
+from cnncli.data.sources import DownloadListener, Transfer, find_file
 from cnncli.errors import DataError
 
 
@@ -139,3 +140,131 @@ def _failure(
         f"or fetch them from a server in your network: cnncli download {known.name} --mirror URL",
     ]
     return "\n  ".join(lines)
+
+
+class UnavailableError(Exception):
+    """No mirror gives a file.
+
+    Attributes
+    ----------
+    failures : each address that was tried, with the cause
+    """
+
+    def __init__(self, failures: Sequence[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"{url}: {cause}" for url, cause in failures))
+        self.failures = failures
+
+
+class Mirrors:
+    """Addresses of directories that offer the same files.
+
+    Parameters
+    ----------
+    addresses : in the order in which they are tried; one that gives a file is the first for the next
+    """
+
+    def __init__(self, addresses: Sequence[str], listener: DownloadListener, patience: Patience) -> None:
+        self._addresses = list(addresses)
+        self._listener = listener
+        self._patience = patience
+
+    def get(self, file: KnownFile) -> tuple[bytes, Transfer]:
+        """Return the verified content of a file, gzipped or not, and what its transfer has cost.
+
+        Raises
+        ------
+        UnavailableError : no mirror gives it
+        """
+        failures: list[tuple[str, str]] = []
+        for address in list(self._addresses):
+            if failures:
+                self._listener.notice("{}: {}; trying another address".format(*failures[-1]))
+            url = f"{address.rstrip('/')}/{file.name}.gz"
+            try:
+                content, transfer = self._get(url, file)
+            except FetchError as error:
+                failures.append((url, str(error)))
+                continue
+            self._prefer(address)
+            return content, transfer
+        raise UnavailableError(failures)
+
+    def _get(self, url: str, file: KnownFile) -> tuple[bytes, Transfer]:
+        # what does not compress grows by a few bytes for each block
+        limit_bytes = file.size + file.size // 1000 + 1024
+        content, transfer = fetch(url, limit_bytes, self._listener, self._patience)
+        fault = fault_of_content(content, file)
+        if fault is not None:
+            raise FetchError(fault)
+        return content, transfer
+
+    def _prefer(self, address: str) -> None:
+        self._addresses.remove(address)
+        self._addresses.insert(0, address)
+
+
+GZIP_START = b"\x1f\x8b"
+
+_IDX_START = b"\0\0\x08"
+_PIECE_BYTES = 2**20
+
+
+def fault_of_file(path: Path, expected: KnownFile) -> str | None:
+    """Say in words what is wrong with a file; None if it is the expected one, gzipped or not."""
+    try:
+        with path.open("rb") as file:
+            return _fault(file, expected)
+    except OSError as error:
+        return f"it cannot be read: {error.strerror or error}"
+
+
+def fault_of_content(content: bytes, expected: KnownFile) -> str | None:
+    """Say in words what is wrong with a content; None if it is the expected one, gzipped or not."""
+    return _fault(io.BytesIO(content), expected)
+
+
+def place(path: Path, content: bytes) -> None:
+    """Write a file beside its place, flush it to the disk, and rename it: all of it or nothing.
+
+    Raises
+    ------
+    OSError : it cannot be written; nothing is left of it
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, lambda file: file.write(content))
+
+
+def _fault(file: io.BufferedIOBase, expected: KnownFile) -> str | None:
+    start = file.read(64)
+    file.seek(0)
+    try:
+        if start.startswith(GZIP_START):
+            with gzip.GzipFile(fileobj=file, mode="rb") as unpacked:
+                return _content_fault(unpacked, expected)
+        if start.startswith(_IDX_START):
+            return _content_fault(file, expected)
+    except EOFError:
+        return "its compressed data ends early, as after an interrupted download or copy"
+    except (gzip.BadGzipFile, zlib.error) as error:
+        return f"it is damaged ({error})"
+    return f"this is {describe_start(start)}"
+
+
+def _content_fault(stream: io.BufferedIOBase, expected: KnownFile) -> str | None:
+    # as far as the largest file goes: a swapped one can be told, a bomb does not go off
+    limit = max(file.size for known in CATALOG.values() for file in known.files.values())
+    digest, n_bytes = hashlib.sha256(), 0
+    while n_bytes <= limit and (piece := stream.read(_PIECE_BYTES)):
+        digest.update(piece)
+        n_bytes += len(piece)
+    sha256 = digest.hexdigest()
+    if sha256 == expected.sha256:
+        return None
+    actual = identify(sha256)
+    if actual is not None:
+        dataset, file = actual
+        return f"this is {dataset.title}'s {file.label} file"
+    if n_bytes != expected.size:
+        length = f"more than {limit}" if n_bytes > limit else f"{n_bytes}"
+        return f"it has {length} bytes, uncompressed, instead of {expected.size}"
+    return f"it is damaged: the SHA-256 of its uncompressed content is {sha256}, expected {expected.sha256}"

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cnncli.data.source import ArrayHeader
-from cnncli.data.streams import check_size, describe_start, read_array, reading
+from cnncli.data.reading import ArrayHeader, check_size, describe_start, read_array, reading
 from cnncli.errors import DataError
 
 _ITEM_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}

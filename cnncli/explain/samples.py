@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cnncli.data import DownloadListener, load_split
-from cnncli.data.npy import NpyHeader, NpyHeaderError, read_npy_header, read_npy_items
-from cnncli.data.streams import describe_start, reading
+from cnncli.data.numpy_files import read_npy, read_npy_header
+from cnncli.data.reading import ArrayHeader
 from cnncli.errors import DataError
 from cnncli.explain.walkthrough import Array
 
@@ -103,8 +102,8 @@ def read_array(name: str, path: Path, axes: str) -> Given:
     DataError : it is missing, damaged, not of rank 4, not of finite real numbers, or too large
     """
     where = str(path)
-    with reading(where):
-        stored = _load(path, axes)
+    _check_header(read_npy_header(path), path, axes)
+    stored = read_npy(path)
     with np.errstate(over="ignore", invalid="ignore"):  # found below
         values = stored.astype(np.float64)
     _check_values(values, where)
@@ -115,35 +114,8 @@ def read_array(name: str, path: Path, axes: str) -> Given:
     return Given(values, (f"{name} = {code}",), remark)
 
 
-def _load(path: Path, axes: str) -> NDArray[Any]:
-    with path.open("rb") as file:
-        start = file.read(64)
-        if not start.startswith(b"\x93NUMPY"):
-            raise DataError(
-                f"{path}: expected an .npy file as np.save writes it, got {describe_start(start)}"
-            )
-        file.seek(0)
-        try:
-            header = read_npy_header(file)
-        except NpyHeaderError as error:
-            raise DataError(f"{path}: {error}; save it again") from error
-        _check_header(header, path, axes)
-        n_there = path.stat().st_size - header.n_bytes
-        if n_there < header.nbytes:
-            raise DataError(
-                f"{path}: is damaged: its header promises {header.nbytes} bytes of data (shape "
-                f"{header.shape}, {header.dtype.name}), {n_there} follow; put a good copy in its place"
-            )
-        return read_npy_items(file, header, str(path))
-
-
-def _check_header(header: NpyHeader, path: Path, axes: str) -> None:
+def _check_header(header: ArrayHeader, path: Path, axes: str) -> None:
     dtype, shape = header.dtype, header.shape
-    if dtype.hasobject:
-        raise DataError(
-            f"{path}: holds Python objects, expected numbers; images of different sizes cannot be one "
-            "array, save one of them with np.save"
-        )
     if dtype.kind not in "biuf":
         raise DataError(f"{path}: expected real numbers, got {_short(dtype)}; save a part of it with np.save")
     if len(shape) != 4:

@@ -15,9 +15,9 @@ from cnncli import __version__
 from cnncli.config import Config, build_network, config_from_dict
 from cnncli.config.faults import one_line
 from cnncli.data import Normalization
-from cnncli.errors import CheckpointError, CnncliError
+from cnncli.data.numpy_files import open_npz, write_npz
+from cnncli.errors import CheckpointError, CnncliError, DataError
 from cnncli.nn import Network
-from cnncli.training.archive import ArchiveError, read_arrays, write_arrays
 from cnncli.training.metrics import is_finite
 
 FORMAT_VERSION = 1
@@ -30,6 +30,10 @@ _MAX_REASON = 300
 _MAX_DIFFERENCES = 20
 # weights that a network may ask for beyond those in the file, so that small differences are all listed
 _FEW_WEIGHTS = 1_000_000
+
+
+class _ForeignFileError(Exception):
+    """The file holds arrays, but is no checkpoint of this program; the message is the reason alone."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Checkpoint:
         for group, named in self._groups().items():
             arrays.update({f"{group}/{name}": array for name, array in named.items()})
         try:
-            write_arrays(path, arrays)
+            write_npz(path, arrays)
         except OSError as error:
             raise CheckpointError(f"{path}: cannot write the checkpoint: {error.strerror or error}") from None
 
@@ -135,28 +139,32 @@ def load_checkpoint(path: Path) -> Checkpoint:
     CheckpointError : it cannot be opened, is not a checkpoint, is damaged, or of a newer format
     """
     try:
-        arrays = read_arrays(path)
-        metadata = _read_metadata(arrays)
-        return _from_parts(metadata, arrays, path)
+        path.open("rb").close()
+        with open_npz(path) as npz:
+            if npz.is_compressed:
+                raise _ForeignFileError("its arrays are compressed")
+            arrays = {name: npz.read(name) for name in npz.names}
+        return _from_parts(_read_metadata(arrays), arrays, path)
     except OSError as error:
         raise CheckpointError(f"cannot read the checkpoint {path}: {error.strerror or error}") from None
-    except ArchiveError as error:
-        raise CheckpointError(f"not a cnncli checkpoint: {path} ({error})") from None
+    except (DataError, _ForeignFileError) as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        raise CheckpointError(f"not a cnncli checkpoint: {path} ({reason})") from None
 
 
 def _read_metadata(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     text = arrays.get("metadata")
     if text is None or text.shape != () or text.dtype.kind != "U":
-        raise ArchiveError("it holds no metadata")
+        raise _ForeignFileError("it holds no metadata")
     try:
         metadata = json.loads(str(text), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise ArchiveError("its metadata is not JSON") from None
+        raise _ForeignFileError("its metadata is not JSON") from None
     version = metadata.get("format_version") if isinstance(metadata, dict) else None
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ArchiveError("its metadata names no format version")
+        raise _ForeignFileError("its metadata names no format version")
     if version > FORMAT_VERSION:
-        raise ArchiveError(
+        raise _ForeignFileError(
             f"its format version is {version}, this program reads up to {FORMAT_VERSION}; "
             "install a newer cnncli"
         )
@@ -194,17 +202,19 @@ def _from_parts(metadata: dict[str, Any], arrays: Mapping[str, NDArray[Any]], pa
         CnncliError,
     ) as error:
         reason = one_line(str(error).partition("\n")[0], _MAX_REASON)
-        raise ArchiveError(f"its metadata is not what this program writes: {reason}") from None
+        raise _ForeignFileError(f"its metadata is not what this program writes: {reason}") from None
     # a damaged zip directory may end early without a word
     if metadata.get("array_count") != len(arrays) - 1:
-        raise ArchiveError("it does not hold as many arrays as it was saved with")
+        raise _ForeignFileError("it does not hold as many arrays as it was saved with")
     epochs = [line["epoch"] for line in metrics]
     if checkpoint.epoch != len(metrics) or epochs != list(range(1, len(metrics) + 1)):
-        raise ArchiveError("its metadata contradicts itself: the epochs do not match the metrics")
+        raise _ForeignFileError("its metadata contradicts itself: the epochs do not match the metrics")
     if len({line["validation_loss"] is None for line in metrics}) > 1:
-        raise ArchiveError("its metadata contradicts itself: some epochs have been validated, others not")
+        raise _ForeignFileError(
+            "its metadata contradicts itself: some epochs have been validated, others not"
+        )
     if len(checkpoint.normalization.mean) != C:
-        raise ArchiveError("its metadata contradicts itself: the normalization is for other images")
+        raise _ForeignFileError("its metadata contradicts itself: the normalization is for other images")
     return checkpoint
 
 

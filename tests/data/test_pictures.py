@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cnncli.data import Normalization
-from cnncli.data.pictures import Pictures, Preparation, read_pictures
-from cnncli.data.pictures.pgm import read_pgm
-from cnncli.data.pictures.photo import read_photo
+from cnncli.data.pictures import Pictures, Preparation, _read_picture, read_pictures
 from cnncli.errors import DataError
 from tests.data.made_files import idx_bytes
 
 GREY = (1, 28, 28)
 MNIST_LIKE = Normalization((33.3,), (78.6,))
+RAMP = np.linspace(0, 255, 20).astype(np.uint8).reshape(4, 5)
 EIGHT = np.arange(8, dtype=np.uint8).reshape(2, 2, 2)
 
 
@@ -36,53 +35,23 @@ def written(path: Path, content: bytes) -> Path:
     return path
 
 
-PGMS: dict[str, tuple[bytes, list[list[int]], float]] = {
-    "plain": (b"P2\n3 2\n9\n0 1 2\n3 4 9\n", [[0, 1, 2], [3, 4, 9]], 9),
-    "plain, one line, comments": (b"P2 # a\n# b\n2 1 # c\n255 7 # d 99\n255", [[7, 255]], 255),
-    "plain, 16 bits": (b"P2\n2 1\n65535\n65535\t256\r\n", [[65535, 256]], 65535),
-    "raw": (b"P5\n3 2\n255\n\x00\x01\x02\n\x20\xff", [[0, 1, 2], [10, 32, 255]], 255),
-    "raw, 16 bits": (b"P5 2 1 1000 \x01\x00\x00\x07", [[256, 7]], 1000),
-    "raw, a comment": (b"P5\n#\n2 1\n255 ##", [[35, 35]], 255),
-}
+@pytest.mark.parametrize(
+    ("content", "values", "white"),
+    [
+        (b"P2 # a\n2 1 # c\n255 7 9", [[7, 9]], 255),
+        (b"P5\n3 2\n255\n\x00\x01\x02\n\x20\xff", [[0, 1, 2], [10, 32, 255]], 255),
+        (b"P5 2 1 65535 \x01\x00\x00\x07", [[256, 7]], 65535),
+    ],
+)
+def test_pgm(tmp_path: Path, content: bytes, values: list[list[int]], white: float) -> None:
+    pictures = read(written(tmp_path / "a.pgm", content))
+    assert (pictures.images[0, 0].tolist(), pictures.white) == (values, white)
 
 
-@pytest.mark.parametrize("case", PGMS)
-def test_pgm(tmp_path: Path, case: str) -> None:
-    content, values, white = PGMS[case]
-    plane, found = read_pgm(written(tmp_path / "a.pgm", content))
-    assert (plane.tolist(), found) == (values, white)
-    assert plane.dtype == (np.uint16 if white > 255 else np.uint8)
-
-
-WRONG_PGMS = {
-    "a colour picture": (b"P6\n1 1\n255\n\0\0\0", r"expected a grey PGM \(P2 or P5\), got P6, a colour"),
-    "no height": (b"P5\n12 \n", "has no height"),
-    "a negative width": (b"P5\n-1 2 255\n", "has no width"),
-    "no white": (b"P5\n1 1\nx", "has no value of white"),
-    "white of 0": (b"P5\n1 1\n0\n\0", "from 1 to 65535, got 0"),
-    "white of 17 bits": (b"P5\n1 1\n70000\n\0", "from 1 to 65535, got 70000"),
-    "no pixels": (b"P5\n0 3\n255\n", "holds no pixels, its size is 0 x 3"),
-    "too many pixels": (b"P5\n99999 99999\n255\n", "at most 64,000,000 pixels, got 99999 x 99999"),
-    "too few bytes": (b"P5\n2 2\n255\nabc", "ends after 3 of the 4 bytes"),
-    "too many bytes": (b"P5\n2 2\n255\nabcde", "goes on behind its 2 x 2 pixels"),
-    "brighter than white": (b"P5\n1 1\n9\n\x0a", "white is 9, and holds a pixel of 10"),
-    "too few numbers": (b"P2\n2 2\n9\n1 2 3", "expected 4 pixels, 2 x 2, got 3"),
-    "too many numbers": (b"P2\n2 1\n9\n1 2 3", "expected 2 pixels, 2 x 1, got 3"),
-    "no numbers": (b"P2\n2 1\n9\n", "expected 2 pixels, 2 x 1, got 0"),
-    "a letter": (b"P2\n2 1\n9\n1 x", "got b'x'"),
-    "a minus": (b"P2\n2 1\n9\n1 -1", "got b'-'"),
-    "a long number": (b"P2\n1 1\n9\n0000001", "got b'000000'"),
-    "plain and brighter than white": (b"P2\n1 1\n65535\n65536", "white is 65535, and holds a pixel of 65536"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG_PGMS)
-def test_wrong_pgm(tmp_path: Path, case: str) -> None:
-    content, message = WRONG_PGMS[case]
-    path = written(tmp_path / "a.pgm", content)
-    with pytest.raises(DataError, match=message) as caught:
-        read(path)
-    assert str(caught.value).startswith(f"{path}: ")
+@pytest.mark.parametrize("kind", ["bmp", "gif", "tif", "webp", "ppm"])
+def test_other_formats_of_pillow(tmp_path: Path, kind: str) -> None:
+    Image.fromarray(RAMP).save(tmp_path / f"a.{kind}", lossless=True)
+    assert np.abs(read(tmp_path / f"a.{kind}").images[0, 0].astype(int) - RAMP).max() <= 2
 
 
 SHAPES: dict[str, tuple[tuple[int, ...], tuple[int, int, int], tuple[int, ...]]] = {
@@ -136,7 +105,7 @@ def test_one_of_many_and_the_first_of_many(tmp_path: Path) -> None:
         (np.zeros((28, 28, 3)), r"with the colours last; .* np.moveaxis\(x, -1, -3\)"),
         (np.zeros((3, 3), complex), "expected images of numbers, got an array of complex128"),
         (np.array([["a"]]), "expected images of numbers, got an array of <U1"),
-        (np.array([[{}]]), "expected images of numbers, got an array of Python objects"),
+        (np.array([[{}]]), "holds Python objects"),
     ],
 )
 def test_arrays_that_are_no_pictures(tmp_path: Path, array: NDArray[Any], message: str) -> None:
@@ -151,8 +120,8 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     for content, message in (
         (whole[:-1], "its header promises 8 bytes of data .*, 7 follow"),
         (whole + b"x", "9 follow"),
-        (b"", "expected a picture, PNG, JPEG, PGM, .npy or IDX, got an empty file"),
-        (b"GIF89a", "expected a picture"),
+        (b"", "expected a picture .*, got an empty file"),
+        (b"GIF89a", "expected a picture|is damaged"),
         (idx_bytes(EIGHT)[:-1], "ends early"),
         (idx_bytes(np.arange(9, dtype=np.uint8)), r"expected images of shape .*, got \(9,\)"),
     ):
@@ -189,31 +158,28 @@ def test_the_white_of_an_array(tmp_path: Path, values: list[list[float]], white:
             Preparation(GREY, MNIST_LIKE).prepare(pictures, 0)
 
 
-RAMP = np.linspace(0, 255, 20).astype(np.uint8).reshape(4, 5)
-
-
 @pytest.mark.parametrize("name", ["a.png", "a.jpg"])
 def test_photos_in_grey_and_colour(tmp_path: Path, name: str) -> None:
     Image.fromarray(RAMP).save(tmp_path / name, quality=100)
     for n_channels in (1, 3):
-        image, white = read_photo(tmp_path / name, n_channels)
+        image, white = _read_picture(tmp_path / name, n_channels, b"")
         assert (image.shape, image.dtype.name, white) == ((n_channels, 4, 5), "uint8", 255)
         assert np.abs(image.astype(int) - RAMP).max() <= (0 if name == "a.png" else 2)
     assert read(tmp_path / name).images.shape == (1, 1, 4, 5)
     Image.fromarray(np.stack([RAMP, 0 * RAMP, 0 * RAMP], axis=-1)).save(tmp_path / "b.png")
-    red, _ = read_photo(tmp_path / "b.png", 3)
+    red, _ = _read_picture(tmp_path / "b.png", 3, b"")
     assert np.array_equal(red[0], RAMP) and not red[1:].any()
-    grey, _ = read_photo(tmp_path / "b.png", 1)
+    grey, _ = _read_picture(tmp_path / "b.png", 1, b"")
     # red's weight in ITU-R BT.601
     assert grey.max() == round(0.299 * 255)
 
 
 def test_16_bits_and_1_bit(tmp_path: Path) -> None:
     Image.fromarray(RAMP.astype(np.uint16) * 257).save(tmp_path / "a.png")
-    image, white = read_photo(tmp_path / "a.png", 1)
+    image, white = _read_picture(tmp_path / "a.png", 1, b"")
     assert (image[0].tolist(), white) == ((RAMP.astype(int) * 257).tolist(), 65535)
     Image.fromarray(RAMP > 99).save(tmp_path / "b.png")
-    image, white = read_photo(tmp_path / "b.png", 1)
+    image, white = _read_picture(tmp_path / "b.png", 1, b"")
     assert (image[0].tolist(), white) == (np.where(RAMP > 99, 255, 0).tolist(), 255)
 
 
@@ -232,13 +198,13 @@ def test_what_is_drawn_on_transparent_ground_stays_visible(
         picture.save(tmp_path / "a.png", transparency=1)
     else:
         picture.convert(mode).save(tmp_path / "a.png")
-    image, _ = read_photo(tmp_path / "a.png", 1)
+    image, _ = _read_picture(tmp_path / "a.png", 1, b"")
     assert np.array_equal(image[0], np.where(alpha == 255, stroke, ground))
 
 
 def test_cmyk(tmp_path: Path) -> None:
     Image.new("CMYK", (8, 8), (0, 0, 0, 255)).save(tmp_path / "a.jpg", quality=100)
-    image, _ = read_photo(tmp_path / "a.jpg", 1)
+    image, _ = _read_picture(tmp_path / "a.jpg", 1, b"")
     assert image.max() < 8
 
 
@@ -247,14 +213,14 @@ def test_a_telephone_that_was_turned(tmp_path: Path, orientation: int, turns: in
     exif = Image.Exif()
     exif[0x0112] = orientation
     Image.fromarray(RAMP).save(tmp_path / "a.png", exif=exif)
-    image, _ = read_photo(tmp_path / "a.png", 1)
+    image, _ = _read_picture(tmp_path / "a.png", 1, b"")
     assert np.array_equal(image[0], np.rot90(RAMP, turns))
 
 
 def test_animations_are_refused(tmp_path: Path) -> None:
     frames = [Image.new("L", (4, 4), value) for value in (0, 100, 200)]
     frames[0].save(tmp_path / "a.png", save_all=True, append_images=frames[1:])
-    with pytest.raises(DataError, match="is an animation of 3 pictures"):
+    with pytest.raises(DataError, match="holds several pictures"):
         read(tmp_path / "a.png")
 
 
@@ -280,7 +246,7 @@ def test_damaged_photos(tmp_path: Path) -> None:
         whole = file.getvalue()
         for length in range(8, len(whole) - 20, 97):
             path = written(tmp_path / "a", whole[:length])
-            with pytest.raises(DataError, match="is damaged, or no picture") as caught:
+            with pytest.raises(DataError, match="is damaged") as caught:
                 read(path)
             assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
 
@@ -292,11 +258,7 @@ def test_without_pillow_the_message_says_what_to_install(
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
     with pytest.raises(DataError) as caught:
         read(tmp_path / "a.png")
-    assert str(caught.value).endswith(
-        'a.png: PNG and JPEG pictures need Pillow: pip install "cnncli[images]"'
-    )
-    written(tmp_path / "a.pgm", b"P5 1 1 255 a")
-    assert read(tmp_path / "a.pgm").images.item() == 97
+    assert str(caught.value).endswith('a.png: pictures need Pillow: pip install "cnncli[images]"')
 
 
 @pytest.mark.parametrize(

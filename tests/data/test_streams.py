@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cnncli.data.idx import parse_idx
-from cnncli.data.streams import HARMLESS_BYTES, MAX_BYTES, briefly, check_size
+from cnncli.data.reading import HARMLESS_BYTES, MAX_BYTES, briefly, check_size
 from cnncli.errors import DataError
 
 

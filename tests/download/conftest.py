@@ -77,7 +77,7 @@ def fashion(mnist: SmallDataset) -> SmallDataset:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the cache directory of mnist."""
-    monkeypatch.setattr("cnncli.data.cache._platform_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr("cnncli.data.sources._platform_cache", lambda: tmp_path / "cache")
     return tmp_path / "cache" / "cnncli" / "mnist"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from cnncli.data import CATALOG, KnownDataset, KnownFile, Transfer
-from cnncli.data.source import KINDS, PARTS, Kind, Part
+from cnncli.data.catalog import KINDS, PARTS, Kind, Part
 from tests.download.server import LocalServer, content
 
 SIZES: dict[Part, int] = {"train": 40, "test": 20}

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cnncli.data.connection import AddressError, check_address, tls_context
-from cnncli.data.fetch import FetchError, fetch
+from cnncli.data.fetch import AddressError, FetchError, check_address, fetch, tls_context
 from tests.download.conftest import Waits
 from tests.download.server import CERTIFICATE, Answer, Handler, LocalServer, content, redirect, text
 from tests.download.small_dataset import Heard

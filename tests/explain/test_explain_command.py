@@ -184,7 +184,7 @@ def test_a_file_that_is_no_array(cnncli: Cnncli, option: str) -> None:
     Path("x.npy").write_text("hello")
     done = cnncli("explain", "conv", option, "x.npy")
     assert done.code == 1 and done.out == ""
-    assert done.err.startswith("error: x.npy: expected an .npy file")
+    assert done.err.startswith("error: x.npy: expected an array as numpy.save writes it")
 
 
 def test_disagreement_is_exit_code_1(cnncli: Cnncli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cnncli.data.arrays import as_images, as_labels, image_shape, label_count
+from cnncli.data.dataset import as_images, as_labels, image_shape, label_count
 from cnncli.data.idx import read_idx, read_idx_header
 from tests.data.made_files import IDX_CODES, idx_bytes
 from tests.fuzz.mutation import EDGES, mutate_bytes

@@ -1,4 +1,4 @@
-"""Pictures given to ``cnncli predict``: PGM and arrays, on the way to what a network takes."""
+"""Pictures given to ``cnncli predict``: pictures and arrays, on the way to what a network takes."""
 
 from __future__ import annotations
 
@@ -69,9 +69,6 @@ class PredictTarget:
             stored = np.load(io.BytesIO(case.content), allow_pickle=False)
             stored = stored.reshape(-1, *pictures.images.shape[1:])
             require_same(pictures.images, stored[:LIMIT], "the images")
-        elif case.content.startswith(b"P5"):
-            images = pictures.images
-            require(images.astype(images.dtype.newbyteorder(">")).tobytes() in case.content, "the pixels")
         for place in range(len(pictures.images)):
             image = preparation.prepare(pictures, place)
             require(image.shape == preparation.image_shape, "the shape")

@@ -87,7 +87,7 @@ DATASETS: dict[str, tuple[Callable[[], list[Entry]], str]] = {
     ),
     "terabytes in the directory": (
         lambda: [sized(entry, 2**32 - 2) for entry in changed(stored)],
-        "are said to be stored as",
+        "longer than the file",
     ),
     "a bomb for the labels": (
         lambda: [replace(bomb(), name=b"y_train.npy"), *changed(stored)[:1], *changed(stored)[2:]],
@@ -96,11 +96,11 @@ DATASETS: dict[str, tuple[Callable[[], list[Entry]], str]] = {
     "a true bomb": (with_true_bomb, "would unpack"),
     "objects": (with_pickle, "holds Python objects"),
     "two of a name": (lambda: [*changed(stored), changed(stored)[0]], "two entries have the same name"),
-    "absolute": (lambda: with_entry(stored(b"/etc/passwd", b"")), "leads out of the file"),
-    "dots": (lambda: with_entry(stored(b"../../x_train.npy", b"")), "leads out of the file"),
-    "backslashes": (lambda: with_entry(stored(b"..\\x.npy", b"")), "leads out of the file"),
-    "a drive": (lambda: with_entry(stored(b"C:/x.npy", b"")), "leads out of the file"),
-    "an escape": (lambda: with_entry(stored(b"\x1b[2J.npy", b"")), "do not print"),
+    "absolute": (lambda: with_entry(stored(b"/etc/passwd", b"")), "an entry has the name"),
+    "dots": (lambda: with_entry(stored(b"../../x_train.npy", b"")), "an entry has the name"),
+    "backslashes": (lambda: with_entry(stored(b"..\\x.npy", b"")), "an entry has the name"),
+    "a drive": (lambda: with_entry(stored(b"C:/x.npy", b"")), "an entry has the name"),
+    "an escape": (lambda: with_entry(stored(b"\x1b[2J.npy", b"")), "an entry has the name"),
     "encrypted": (lambda: [replace(entry, flags=1) for entry in changed(stored)], "is encrypted"),
 }
 
@@ -131,17 +131,17 @@ def entries_of(arrays: dict[str, bytes], make: Callable[[bytes, bytes], Entry] =
 CHECKPOINTS: dict[str, tuple[Callable[[dict[str, bytes]], list[Entry]], str]] = {
     "terabytes": (
         lambda arrays: entries_of(arrays | {"parameters/5/weight": promise((10**6, 10**6), "<f4")}),
-        "is not as long as its header says",
+        "is damaged: its header promises",
     ),
-    "packed": (lambda arrays: entries_of(arrays, deflated), "is compressed or encrypted"),
-    "bomb": (lambda arrays: [*entries_of(arrays), bomb()], "is compressed or encrypted"),
+    "packed": (lambda arrays: entries_of(arrays, deflated), "compressed"),
+    "bomb": (lambda arrays: [*entries_of(arrays), bomb()], "compressed"),
     "objects": (
         lambda arrays: entries_of(arrays | {"parameters/5/bias": promise((3,), "|O") + b"cos\nsystem\n."}),
         "holds Python objects",
     ),
     "two of a name": (lambda arrays: entries_of(arrays) * 2, "two entries have the same name"),
-    "absolute": (lambda arrays: [*entries_of(arrays), stored(b"/a.npy", b"")], "leads out of the file"),
-    "dots": (lambda arrays: [*entries_of(arrays), stored(b"a/../b.npy", b"")], "leads out of the file"),
+    "absolute": (lambda arrays: [*entries_of(arrays), stored(b"/a.npy", b"")], "an entry has the name"),
+    "dots": (lambda arrays: [*entries_of(arrays), stored(b"a/../b.npy", b"")], "an entry has the name"),
     "deep nesting": (
         lambda arrays: entries_of(arrays | {"metadata": npy_bytes(np.array("[" * 100_000))}),
         "is not JSON",
@@ -223,13 +223,13 @@ def test_settings(tmp_path: Path) -> None:
 
 
 PICTURES = {
-    "terabytes": (promise((1, 1, 10**6, 10**6)), "expected at most 5,000,000 numbers"),
-    "terabytes of one number": (promise((1, 1, 1, 2), "|V2000000000"), "expected real numbers"),
+    "terabytes": (promise((1, 1, 10**6, 10**6)), "is damaged"),
+    "terabytes of one number": (promise((1, 1, 1, 2), "|V2000000000"), "is damaged"),
     "more than can be written": (
         header_bytes(
             "{'descr': '|u1', 'fortran_order': False, 'shape': (%s, %s, 1, 1), }" % (("9" * 2500,) * 2)
         ),
-        "its header promises the shape",
+        "its header cannot be read",
     ),
     "objects": (promise((1, 1, 2, 2), "|O") + b"cos\nsystem\n(S'touch sprung'\ntR.", "holds Python objects"),
     "fewer than promised": (promise((1, 1, 1000, 1000)), "is damaged"),

@@ -75,3 +75,9 @@ def all_arrays(trainer: Trainer) -> Arrays:
 
 def same_bits(a: Arrays, b: Arrays) -> bool:
     return a.keys() == b.keys() and all(a[name].tobytes() == b[name].tobytes() for name in a)
+
+
+def arrays_in(path: Path) -> dict[str, NDArray[Any]]:
+    """Read every array of a checkpoint."""
+    with np.load(path) as archive:
+        return {name: archive[name] for name in archive.files}

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from cnncli.config import Config, build_network, parse_config
+from cnncli.data.numpy_files import write_npz
 from cnncli.errors import CheckpointError, ConfigError, DivergenceError
 from cnncli.nn import BatchNorm1D, BatchNorm2D, Network
-from cnncli.training import StepReport, Trainer, Workers, archive, evaluate, load_checkpoint
+from cnncli.training import StepReport, Trainer, Workers, evaluate, load_checkpoint
 from cnncli.training.gradients import _BatchNormStatistics
-from tests.training.runs import all_arrays, arrays_after, make_data, same_bits
+from tests.training.runs import all_arrays, arrays_after, arrays_in, make_data, same_bits
 
 NETWORK = """
 network:
@@ -173,13 +174,13 @@ def test_evaluating_the_file_gives_the_figures_of_training(saved: Path, n_thread
 
 
 def spoil(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    arrays = archive.read_arrays(path)
+    arrays = arrays_in(path)
     change(arrays)
-    archive.write_arrays(path, arrays)
+    write_npz(path, arrays)
 
 
 def test_averages_are_saved_under_their_names(saved: Path) -> None:
-    names = {name for name in archive.read_arrays(saved) if name.startswith("buffers/")}
+    names = {name for name in arrays_in(saved) if name.startswith("buffers/")}
     assert names == {
         f"buffers/{index}/{name}" for index in (1, 5, 10) for name in ("running_mean", "running_var")
     }

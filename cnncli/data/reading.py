@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from gzip import BadGzipFile
 from io import BufferedIOBase
 from typing import Any
@@ -14,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cnncli.data.source import ArrayHeader
 from cnncli.errors import DataError
 
 MAX_BYTES = 8 * 2**30
@@ -38,6 +39,19 @@ _KNOWN_STARTS = (
     (b"BZh", "bzip2 data"),
     (b"\xfd7zXZ", "xz data"),
 )
+
+
+@dataclass(frozen=True)
+class ArrayHeader:
+    """Type and shape that a file promises for one array."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the array's items in bytes."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 @contextmanager
