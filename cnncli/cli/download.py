@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from cnncli.cli import formats
-from cnncli.cli.download_progress import DownloadProgress
 from cnncli.cli.options import json_option, path_option
-from cnncli.cli.streams import Stream, notices, results, write_json
+from cnncli.cli.progress import DownloadProgress
+from cnncli.cli.terminal import Stream, notices, results, write_json
 from cnncli.data import CATALOG, KnownDataset, cache_directory
 from cnncli.data.download import PlacedFile, download_dataset
 from cnncli.data.fetch import AddressError, check_address
@@ -48,7 +48,7 @@ def _mirror(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     help="Directory on a server to fetch from, and from no other; plain http will do, since the content "
     "is verified.",
 )
-@click.option("--quiet", is_flag=True, help="Write the result alone.")
+@click.option("--quiet", is_flag=True, help="Print only the result.")
 @json_option()
 def download(
     dataset: KnownDataset, directory: Path | None, mirror: str | None, quiet: bool, as_json: bool

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import click
 
-from cnncli.cli.download_progress import DownloadProgress
-from cnncli.cli.explain_options import pair_option, seed_option, shape_option
-from cnncli.cli.options import count_option, path_option
-from cnncli.cli.streams import Stream, notices, results
+from cnncli.cli.options import count_option, index_option, pair_option, path_option, shape_option
+from cnncli.cli.progress import DownloadProgress
+from cnncli.cli.terminal import Stream, notices, results
 from cnncli.errors import OptionError, UsageError
 from cnncli.explain import (
     BACKWARD_TOPICS,
@@ -89,9 +88,10 @@ def _topic(ctx: click.Context, param: click.Parameter, value: str) -> str:
     help="Show the arrays in the order NCHW (PyTorch), HWCN (R), CHWN (this tool) or NHWC too, and where an "
     "element lands in each.",
 )
-@seed_option()
+@index_option("--seed", default="0", summary="Draw other random numbers, or other digits.")
 @path_option("--data-dir", "data_directory", metavar="DIR", summary="Where MNIST's files are; digit.")
 @path_option("--html", "html_path", metavar="FILE", summary="Write a page to play with instead.")
+@click.option("--overwrite", is_flag=True, help="Replace the page that is there already.")
 @click.pass_context
 def explain_topic(
     ctx: click.Context,
@@ -109,6 +109,7 @@ def explain_topic(
     seed: int,
     data_directory: Path | None,
     html_path: Path | None,
+    overwrite: bool,
 ) -> None:
     """Show every number of im2col, col2im, conv or max-pool.
 
@@ -126,6 +127,8 @@ def explain_topic(
     _refuse_contradictions(numbers, asked)
     case = _case(numbers, asked, order)
     if html_path is not None:
+        if html_path.exists() and not overwrite:
+            raise UsageError(f"{html_path}: exists already; name another file, or give --overwrite")
         _write_page(topic, case, html_path)
         return
     walkthrough = _explained(topic, case)

@@ -41,7 +41,7 @@ def size(n_bytes: int) -> str:
 
 def duration(seconds: float) -> str:
     """Write ``2.1 s``, ``3 min 05 s``, ``1 h 02 min``."""
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

@@ -12,11 +12,16 @@ import click
 import numpy as np
 
 from cnncli.cli import formats
-from cnncli.cli.gradcheck_options import index_option, input_shape_option, mapping_option
 from cnncli.cli.layer_class import faults_of_user_code, import_layer_class, make_layer
-from cnncli.cli.options import json_option, path_option, set_option
-from cnncli.cli.streams import Stream, results, write_json
-from cnncli.cli.tables import Column, table
+from cnncli.cli.options import (
+    index_option,
+    json_option,
+    mapping_option,
+    path_option,
+    set_option,
+    shape_option,
+)
+from cnncli.cli.terminal import Column, Stream, results, table, write_json
 from cnncli.config import Config, build_network, load_config
 from cnncli.data import describe_dataset
 from cnncli.errors import GradientError, UsageError
@@ -38,7 +43,7 @@ MANY_ELEMENTS = 200
     help="Check a class of your own instead, such as my_layers:LeakyReLU for my_layers.py in the current "
     "directory. Its code is run.",
 )
-@input_shape_option("--input-shape", summary="Shape of one input of that class, without the batch.")
+@shape_option("--input-shape", metavar="C,H,W", summary="Shape of its input, without the batch.")
 @mapping_option(
     "--options", "class_options", summary="What its constructor takes, in YAML or JSON: '{kernel_size: 3}'."
 )

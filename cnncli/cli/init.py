@@ -12,7 +12,7 @@ import click
 
 from cnncli.cli import formats
 from cnncli.cli.options import PathText
-from cnncli.cli.streams import notices, results
+from cnncli.cli.terminal import notices, results
 from cnncli.data import Part
 from cnncli.data.atomic_files import write_text_exclusively
 from cnncli.data.catalog import KINDS

@@ -17,8 +17,7 @@ from cnncli.cli.options import (
     set_option,
     threads_option,
 )
-from cnncli.cli.streams import Stream, results, write_json
-from cnncli.cli.tables import Column, table
+from cnncli.cli.terminal import Column, Stream, results, table, write_json
 from cnncli.config import Config, build_network, load_config
 from cnncli.data import describe_dataset
 from cnncli.nn import Network
@@ -71,9 +70,9 @@ def inspect_shapes(
     \b
     output      shape of what the layer returns
     im2col      shape of the matrix that a convolution multiplies its weights by
-    mult-adds   multiplications, each with an addition, of a forward pass
+    MACs        multiply-adds of a forward pass
     memory      size of the output
-    sees        height x width of the image that one output depends on
+    receptive field: height x width of the image that one output depends on
 
     With --backward one shard of the batch, of zeros, is sent through the network, and the arrays that
     it really needs are listed in the order in which they are written. Layers bear their places in the
@@ -116,9 +115,9 @@ def write_facts(facts: NetworkFacts, stream: Stream) -> None:
         Column("output", "<"),
         Column("im2col", "<"),
         Column("parameters"),
-        Column("mult-adds"),
+        Column("MACs"),
         Column("memory"),
-        Column("sees"),
+        Column("field", above="receptive"),
     )
     rows = [
         [f"{'':{width}} input", str(facts.input_shape), *[""] * 5],
@@ -156,7 +155,7 @@ def _from_config(path: Path, overrides: tuple[str, ...]) -> tuple[Config, Networ
 
 def _from_checkpoint(path: Path) -> tuple[Config, Network, str]:
     """Build the network of a checkpoint; return also its file."""
-    from cnncli.cli.checkpoints import checkpoint_file
+    from cnncli.cli.run_plan import checkpoint_file
     from cnncli.training import load_checkpoint
 
     file = checkpoint_file(path)
@@ -165,7 +164,7 @@ def _from_checkpoint(path: Path) -> tuple[Config, Network, str]:
 
 
 def _step(config: Config, network: Network, batch_size: int, threads: int | None) -> StepRecord:
-    from cnncli.cli.workers import thread_count
+    from cnncli.cli.run_plan import thread_count
     from cnncli.training.step_arrays import record_step
 
     return record_step(config, network, batch_size=batch_size, n_threads=thread_count(threads, config))

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from cnncli.cli.options import json_option
-from cnncli.cli.streams import Stream, results, write_json
-from cnncli.cli.tables import labelled
+from cnncli.cli.terminal import Stream, labelled, results, write_json
 from cnncli.config import Choice, Config, Field, fields_of
 from cnncli.config.reader import DEFAULT_CHOICES
 from cnncli.config.schema import SECTIONS, TOP_LEVEL, Seed

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
 from cnncli.cli import formats
-from cnncli.cli.checkpoints import checkpoint_file
 from cnncli.cli.options import PathText, count_option, json_option
-from cnncli.cli.predict_report import Prediction, write_predictions, write_seen
-from cnncli.cli.streams import notices, results, write_json
+from cnncli.cli.run_plan import checkpoint_file
+from cnncli.cli.terminal import Column, Stream, notices, results, table, write_json
 from cnncli.data.pictures import Preparation, read_pictures
 from cnncli.errors import DataError, UsageError
+from cnncli.explain.grids import picture
 from cnncli.training import load_checkpoint
 from cnncli.training.evaluation import predict
 
@@ -34,7 +37,7 @@ DEFAULT_LIMIT = 10
 def predict_pictures(
     checkpoint: Path, names: Sequence[str], show: bool, limit: int | None, as_json: bool
 ) -> None:
-    """Tell the digits, or other classes, on pictures.
+    """Recognise the digit in a picture.
 
     CHECKPOINT is a file, or a run directory, which stands for its best. IMAGE is a picture (PNG, JPEG,
     PGM, BMP, GIF, TIFF, WebP; these need Pillow: pip install "cnncli[images]"), or an array of one or many
@@ -42,8 +45,8 @@ def predict_pictures(
     from 0.
 
     For a network trained on MNIST, or on other bright strokes on black of 28 x 28 pixels, a picture may
-    be a photo of one digit on paper: what is drawn is told from its ground, dark or light, cut out,
-    scaled and centred as MNIST's digits were. For any other network a picture must have the size of the
+    be a photo of one digit on paper: the ground, dark or light, is taken away, the digit cut out, scaled
+    and centred as MNIST's digits were. For any other network a picture must have the size of the
     training images, and goes in as it is.
     """
     if show and as_json:
@@ -84,7 +87,8 @@ class _Gathered:
             self._fail(error)
             return
         n_read = len(pictures.images)
-        if n_read == limit < pictures.n_stored:
+        is_cut = pictures.n_stored > n_read and ":" not in name.removeprefix(str(pictures.path))
+        if is_cut:
             notices().write(
                 f"{pictures.path}: the first {n_read} of {formats.counted(pictures.n_stored, 'picture')}; "
                 f"--limit takes more, {pictures.path}:INDEX another"
@@ -100,3 +104,73 @@ class _Gathered:
     def _fail(self, error: DataError) -> None:
         self.has_failed = True
         notices().write(f"{notices().red('error:')} {error}")
+
+
+N_RUNNERS_UP = 2
+COLUMNS = (Column("image", "<"), Column("class"), Column("probability"), Column("runners-up", "<"))
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a network makes of one picture.
+
+    Attributes
+    ----------
+    file, index : where the picture is
+    name : of the picture, the file or ``FILE:INDEX``
+    probabilities : ndarray of shape (K,)
+    """
+
+    file: str
+    index: int
+    name: str
+    probabilities: NDArray[np.float64]
+
+    @property
+    def ranking(self) -> list[int]:
+        """The classes, the most probable first; of equal ones the lower first, as in an evaluation."""
+        ranking: list[int] = np.argsort(-self.probabilities, kind="stable").tolist()
+        return ranking
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain numbers and lists, ready for JSON."""
+        best = self.ranking[0]
+        return {
+            "file": self.file,
+            "index": self.index,
+            "class": best,
+            "probability": float(self.probabilities[best]),
+            "probabilities": self.probabilities.tolist(),
+        }
+
+
+def write_predictions(predictions: Sequence[Prediction], stream: Stream) -> None:
+    """Write a line for every picture."""
+    head, *rows = table(COLUMNS, [_row(prediction) for prediction in predictions])
+    stream.write(stream.bold(head))
+    for row in rows:
+        stream.write(row)
+
+
+def write_seen(predictions: Sequence[Prediction], images: NDArray[Any], stream: Stream) -> None:
+    """Draw the images (N, C, H, W), the mean of their channels in shades."""
+    for prediction, image in zip(predictions, images, strict=True):
+        C, H, W = image.shape
+        stream.write(stream.bold(f"{prediction.name}: class {prediction.ranking[0]}") + f"  {C} x {H} x {W}")
+        for line in picture(image.mean(axis=0, dtype=np.float64)):
+            stream.write(line)
+        stream.write()
+
+
+def _row(prediction: Prediction) -> list[str]:
+    best, *others = prediction.ranking
+    return [
+        prediction.name,
+        str(best),
+        formats.percent(prediction.probabilities[best]),
+        ", ".join(_share(prediction, label) for label in others[:N_RUNNERS_UP]),
+    ]
+
+
+def _share(prediction: Prediction, label: int) -> str:
+    return f"{label} ({formats.percent(prediction.probabilities[label])})"

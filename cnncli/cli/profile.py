@@ -15,9 +15,8 @@ from cnncli.cli.options import (
     set_option,
     threads_option,
 )
-from cnncli.cli.streams import Stream, results, write_json
-from cnncli.cli.tables import Column, labelled, table
-from cnncli.cli.workers import start_workers
+from cnncli.cli.run_plan import make_workers
+from cnncli.cli.terminal import Column, Stream, labelled, results, table, write_json
 from cnncli.config import load_config
 from cnncli.data import describe_dataset
 from cnncli.training.profile import Bound, LayerProfile, PassProfile, Profile, profile_step
@@ -73,7 +72,7 @@ def profile_network(
         raise click.UsageError("give --config FILE", ctx)
     config = load_config(config_path, overrides)
     data = describe_dataset(config.data.dataset, config.data.directory)
-    with start_workers(threads, config) as workers:
+    with make_workers(threads, config) as workers:
         profile = profile_step(
             config,
             data.image_shape,

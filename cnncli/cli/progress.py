@@ -1,15 +1,16 @@
-"""What a run tells while it trains: a bar that is drawn over, and one line for each epoch."""
+"""Progress of a run or a download: a bar that is drawn over, and a line for each epoch or file."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
 
 from tqdm import tqdm
 
 from cnncli.cli import formats
-from cnncli.cli.streams import Stream
-from cnncli.cli.tables import Column, head, row_of
+from cnncli.cli.terminal import Column, Stream, head, row_of
+from cnncli.data import Transfer
 from cnncli.training import EpochReport, StepReport
 
 # a terminal writes ^C behind the bar; it must not run over into the next line
@@ -21,7 +22,7 @@ VALIDATION_COLUMNS = (Column("val loss"), Column("val acc", width=9))
 class Progress:
     """Writes to one stream: the heads once, then a row for each epoch; on a terminal also a bar.
 
-    A row of an epoch that is better than all before it ends in ``*`` behind its validation accuracy.
+    With a validation set, ``*`` marks an epoch that is better than all before it.
     """
 
     def __init__(self, stream: Stream, n_epochs: int, *, has_validation: bool) -> None:
@@ -70,6 +71,8 @@ class Progress:
 
     def _write_heads(self) -> None:
         if not self._has_heads:
+            if self._has_validation:
+                self._stream.write(self._stream.dim("* best epoch so far"))
             self._stream.write(self._stream.bold(head(self._columns)))
             self._has_heads = True
 
@@ -109,7 +112,7 @@ def _columns(n_epochs: int, has_validation: bool) -> tuple[Column, ...]:
         Column("train loss"),
         Column("train acc"),
         *(VALIDATION_COLUMNS if has_validation else ()),
-        Column("rate", width=8),
+        Column("lr", width=8),
         Column("images/s", width=7),
         Column("seconds"),
     )
@@ -118,3 +121,79 @@ def _columns(n_epochs: int, has_validation: bool) -> tuple[Column, ...]:
 def _figures(report: StepReport) -> str:
     speed = formats.count(round(report.images_per_second))
     return f"loss {formats.loss(report.mean_loss)}  {formats.percent(report.accuracy)}  {speed} images/s"
+
+
+class DownloadProgress:
+    """Writes to one stream: every notice, and a line for each file; on a terminal also a bar."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._bar: tqdm[NoReturn] | None = None
+
+    def notice(self, message: str) -> None:
+        """Write a line in the place of the bar."""
+        self.close()
+        self._stream.write(message)
+
+    def received(self, transfer: Transfer) -> None:
+        """Move the bar, which is drawn some ten times a second at most."""
+        if not self._stream.can_redraw:
+            return
+        if transfer.n_received == 0:
+            self.close()
+        if self._bar is None:
+            self._bar = self._new_bar(transfer)
+        self._bar.ncols = self._stream.width - SPARE_COLUMNS
+        self._bar.set_description_str(_download_figures(transfer), refresh=False)
+        self._bar.update(transfer.n_received - self._bar.n)
+
+    def placed(self, path: Path, transfer: Transfer) -> None:
+        """Write the line of a file that is complete in the place of its bar."""
+        self.close()
+        duration = formats.duration(transfer.seconds)
+        self._stream.write(f"{path.name:<26}  {_amount(transfer)} in {duration}, {_rate(transfer)}")
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def __enter__(self) -> DownloadProgress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _new_bar(self, transfer: Transfer) -> tqdm[NoReturn]:
+        name = transfer.url.rpartition("/")[2]
+        # without a total there is nothing to draw a bar of
+        bar = "" if transfer.n_total is None else "  {percentage:3.0f} % |{bar}|"
+        return tqdm(
+            desc=_download_figures(transfer),
+            total=transfer.n_total,
+            miniters=1,  # a network that slows down must show it
+            file=self._stream.file,
+            ascii=not self._stream.has_unicode,
+            ncols=self._stream.width - SPARE_COLUMNS,
+            leave=False,
+            bar_format=f"{name}{bar}  {{desc}}",
+        )
+
+
+def _download_figures(transfer: Transfer) -> str:
+    return f"{_amount(transfer)}, {_rate(transfer)}"
+
+
+def _amount(transfer: Transfer) -> str:
+    return formats.size(transfer.n_received)
+
+
+def _rate(transfer: Transfer) -> str:
+    # a small file can come within one tick of the clock
+    return f"{formats.size(round(transfer.n_received / max(transfer.seconds, 1e-3)))}/s"

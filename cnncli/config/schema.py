@@ -119,7 +119,7 @@ class TrainingConfig:
     ----------
     epochs : passes over the training images
     batch_size : images of one optimizer step; all of them where there are fewer
-    shard_size : about as many images does one thread take through the network at a time
+    shard_size : images that one thread takes through the network at a time, about: shards are cut evenly
     threads : worker threads; None for as many as there are processors. More than 16 would be idle.
     clip_norm : largest global norm of the gradient; None leaves it as it is
     early_stopping : None trains all epochs

@@ -54,6 +54,13 @@ class Split:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether all images are equal, so that none can be distinguished from another."""
+        return bool((self.images[0] == self.images[-1]).all()) and bool(
+            (self.images == self.images[:1]).all()
+        )
+
     def take(self, indices: NDArray[np.int64]) -> Split:
         """Copy the images of some indices, in their order, with their labels."""
         return Split(self.images[indices], self.labels[indices])

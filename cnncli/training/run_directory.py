@@ -181,7 +181,7 @@ class RunDirectory:
         self.save(checkpoint, is_best=is_best)
 
     def load_last(self) -> Checkpoint | None:
-        """Load the checkpoint to go on from; None where the run ended before its first.
+        """Load the checkpoint to resume from; None where the run ended before its first.
 
         Raises
         ------
@@ -193,8 +193,8 @@ class RunDirectory:
             return load_checkpoint(self.last)
         if self._has_finished_epochs():
             raise CheckpointError(
-                f"{self.path}: {self.last.name} is missing, so the run cannot be gone on with; "
-                f"put {self.last.name} back, or train anew in another directory"
+                f"{self.path}: {self.last.name} is missing, so the run cannot be resumed; "
+                f"put {self.last.name} back, or train in another directory"
             )
         return None
 
@@ -221,7 +221,7 @@ class RunDirectory:
         return best
 
     def require_best(self, metrics: Sequence[dict[str, Any]]) -> None:
-        """Check that the run that has these metrics so far can be gone on with to the right best.npz.
+        """Check that the run that has these metrics so far can be resumed to the right best.npz.
 
         Where the last epoch is the best, its checkpoint holds all of it. Where a program was killed
         between best.npz and last.npz of an epoch, best.npz is one epoch ahead, and will be written again.

@@ -13,13 +13,12 @@ from unittest import mock
 
 import numpy as np
 
-from cnncli.cli.commands import COMMANDS
-from cnncli.cli.evaluation_report import write_evaluation
+from cnncli.cli.evaluate import write_evaluation
 from cnncli.cli.gradcheck import Part, write_elements, write_parts
-from cnncli.cli.main import run
-from cnncli.cli.predict_report import Prediction, write_predictions, write_seen
+from cnncli.cli.main import COMMANDS, run
+from cnncli.cli.predict import Prediction, write_predictions, write_seen
 from cnncli.cli.profile import write_profile
-from cnncli.cli.streams import Stream
+from cnncli.cli.terminal import Stream
 from cnncli.nn.gradient_check import ArrayCheck, Element
 from cnncli.training import Evaluation
 from cnncli.training.profile import LayerProfile, PassProfile, Profile, ReferenceRates

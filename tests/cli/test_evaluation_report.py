@@ -7,8 +7,8 @@ import io
 import numpy as np
 import pytest
 
-from cnncli.cli.evaluation_report import verdict, write_evaluation
-from cnncli.cli.streams import Stream
+from cnncli.cli.evaluate import verdict, write_evaluation
+from cnncli.cli.terminal import Stream
 from cnncli.training import Evaluation
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from cnncli.cli import main
-from cnncli.cli.commands import COMMANDS
-from cnncli.cli.workers import start_workers, thread_count
+from cnncli.cli.main import COMMANDS
+from cnncli.cli.run_plan import make_workers, thread_count
 from cnncli.config import load_config
 from cnncli.errors import CheckpointError, ConfigError, UsageError
 from tests.cli.program import Cnncli, environment, run_program
@@ -158,10 +158,10 @@ def test_no_more_threads_are_started_than_can_be_busy(
     configured = load_config("tiny.yaml", [f"training.threads={asked}"])
     assert thread_count(int(asked), load_config("tiny.yaml")) == thread_count(None, configured) == started
     assert thread_count(2, configured) == 2
-    assert start_workers(int(asked), configured).n_workers == started
+    assert make_workers(int(asked), configured).n_workers == started
     result = cnncli("train", "--config", "tiny.yaml", "--dry-run", "--threads", asked)
     assert f"on {started} threads" in result.out
-    monkeypatch.setattr("cnncli.cli.workers.available_cores", lambda: int(asked))
+    monkeypatch.setattr("cnncli.cli.run_plan.available_cores", lambda: int(asked))
     assert thread_count(None, load_config("tiny.yaml")) == started
 
 
@@ -288,7 +288,12 @@ def save_with_labels(path: Path, train: object, test: object) -> None:
         ([0, 1, 2] * 5, [0, 1, 10**9], 1, "labels.npz: y_test: expected labels below 10000"),
         ([0, 1, 2] * 5, [0, 1, 3], 1, "labels.npz: y_test: label 2 is 3, a class that "),
         ([0, 2, 2] * 5, [0, 1], 1, "labels.npz: y_test: label 1 is 1, a class that "),
-        ([1, 2, 3] * 5, [1, 2], 2, "set it to 4\n  labels are 0 to 3; no image has 0\n"),
+        (
+            [1, 2, 3] * 5,
+            [1, 2],
+            2,
+            "set it to 4\n  labels are 1 to 3, and classes are counted from 0: subtract 1 from",
+        ),
         ([3, 13] * 5, [3], 2, "\n  labels are 0 to 13; no image has 0, 1, 2, 4, 5 and 7 more\n"),
     ],
 )

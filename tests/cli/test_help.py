@@ -10,8 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from cnncli.cli.commands import COMMANDS
-from cnncli.cli.main import cli
+from cnncli.cli.main import COMMANDS, cli
 from cnncli.training.gradients import SHARDS_IN_FLIGHT
 from tests.cli.program import Cnncli, environment
 
@@ -82,7 +81,7 @@ def test_the_table_of_shapes_does_not_import_the_engine(workspace: Path) -> None
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=workspace, env=environment(), capture_output=True, text=True
     )
-    assert "mult-adds" in done.stdout
+    assert "MACs" in done.stdout
     assert done.stderr == "False\n"
 
 
@@ -91,4 +90,4 @@ def test_the_help_of_threads_names_as_many_as_can_be_busy() -> None:
     option = next(o for o in loaded("train").params if o.name == "threads")
     assert isinstance(option, click.Option)
     assert option.help is not None
-    assert "No more than sixteen" in option.help
+    assert "at most 16" in option.help

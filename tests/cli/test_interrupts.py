@@ -51,7 +51,7 @@ def test_an_interrupt_names_a_checkpoint_that_loads(workspace: Path, number: sig
     assert named is not None, err
     checkpoint = load_checkpoint(workspace / named[2])
     assert checkpoint.epoch == int(named[1]) >= 1
-    assert "go on with: cnncli train --resume runs/tiny\n" in err
+    assert "resume with: cnncli train --resume runs/tiny\n" in err
     assert "Traceback" not in err
     assert not list((workspace / "runs/tiny").glob(".*"))
 

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from cnncli.cli.progress import Progress
-from cnncli.cli.streams import Stream
+from cnncli.cli.terminal import Stream
 from cnncli.training import EpochReport
 
 
@@ -36,7 +36,8 @@ def test_no_row_is_wider_than_a_terminal(n_epochs: int) -> None:
 
 
 def test_the_marks_stand_below_one_another() -> None:
-    head, *lines = rows(100, 1.0, 0.9876, 0.9876, 0.05, 0.05)
+    legend, head, *lines = rows(100, 1.0, 0.9876, 0.9876, 0.05, 0.05)
+    assert legend == "* best epoch so far"
     assert {line.find("*") for line in lines} == {head.index("val acc") + len("val acc") - 1, -1}
     assert [line.count("*") for line in lines] == [1, 0, 1, 0, 1]
     assert "100.00 %*" in lines[0] and " 98.76 % *" in lines[2] and "  5.00 % *" in lines[4]

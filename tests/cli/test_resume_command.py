@@ -87,7 +87,7 @@ def test_epochs_can_be_added_under_a_constant_rate(whole: Path, cnncli: Cnncli) 
     assert cnncli(*TRAIN, "--set", "training.epochs=2", "--run-dir", "longer").code == 0
     result = cnncli("train", "--resume", "longer", "--set", "training.epochs=5")
     assert result.code == 0
-    assert "run         longer, going on with epoch 3\n" in result.err
+    assert "run         longer, resuming with epoch 3\n" in result.err
     longer = whole.parent / "longer"
     assert_same_arrays(whole / "last.npz", longer / "last.npz")
     assert_same_arrays(whole / "best.npz", longer / "best.npz")
@@ -167,7 +167,7 @@ def test_a_dry_run_of_a_resumed_run(whole: Path, cnncli: Cnncli, monkeypatch: py
     before = {path: path.read_bytes() for path in Path("killed").iterdir()}
     epoch = load_checkpoint(Path("killed/last.npz")).epoch
     result = cnncli("train", "--resume", "killed", "--dry-run")
-    assert f"run         killed, going on with epoch {epoch + 1}\n" in result.out
+    assert f"run         killed, resuming with epoch {epoch + 1}\n" in result.out
     assert {path: path.read_bytes() for path in Path("killed").iterdir()} == before
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cnncli.cli.streams import Stream
+from cnncli.cli.terminal import Stream
 from tests.cli.program import command, environment, make_workspace, run_program
 
 
@@ -62,7 +62,7 @@ def test_a_result_that_cannot_be_written_says_where_the_run_is(workspace: Path, 
     assert done.stderr.endswith(
         "error: standard output: No space left on device\n"
         "  training is done, the best epoch is kept in runs/tiny/best.npz\n"
-        "  go on with: cnncli eval runs/tiny\n"
+        "  evaluate with: cnncli eval runs/tiny\n"
     )
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cnncli.cli.commands import COMMANDS
-from cnncli.cli.main import cli
+from cnncli.cli.main import COMMANDS, cli
 from cnncli.config import build_network, load_config, parse_config
 from cnncli.nn.inspection import inspect_network
 from docs.remake_readme import COMMANDS as TRANSCRIPTS

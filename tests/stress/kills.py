@@ -145,7 +145,7 @@ def _faults_of_interrupt(run: Path, victim: Victim) -> list[str]:
                 faults.append(f"{run}: epoch {epoch} is kept, not as named: {named[0]}")
         except CnncliError as error:
             faults.append(f"{run}: {named[0]}: {error}")
-    elif "going on with epoch" in victim.err and "training is done" not in victim.err:
+    elif "resuming with epoch" in victim.err and "training is done" not in victim.err:
         faults.append(f"{run}: no checkpoint is named: {victim.err}")
     return faults
 

@@ -149,7 +149,7 @@ def test_a_failing_disk_names_the_epoch_that_is_kept(
     assert result.err.endswith(
         "best.npz: cannot write the checkpoint: No space left on device\n"
         "  epoch 1 of 2 is kept in run/last.npz\n"
-        "  go on with: cnncli train --resume run\n"
+        "  resume with: cnncli train --resume run\n"
     )
 
 

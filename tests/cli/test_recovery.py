@@ -42,7 +42,7 @@ def test_a_worker_that_is_killed_ends_the_run_with_the_command_to_go_on_with(
     told = re.search(
         r"error: a worker process has ended by itself; was the memory used up\?\n"
         r"  epoch (\d+) of 100000 is kept in runs/tiny/last.npz\n"
-        r"  go on with: cnncli train --resume runs/tiny\n$",
+        r"  resume with: cnncli train --resume runs/tiny\n$",
         err,
     )
     assert told is not None, err
@@ -56,7 +56,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     def interrupted(*rest: object, **options: object) -> None:
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(f"cnncli.cli.training_run.{name}", interrupted)
+    monkeypatch.setattr(f"cnncli.cli.train.{name}", interrupted)
 
 
 @pytest.mark.parametrize(
@@ -66,12 +66,12 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         (
             "write_summary",
             "interrupted: no epoch was finished; runs/tiny/last.npz is the start\n"
-            "go on with: cnncli train --resume runs/tiny\n",
+            "resume with: cnncli train --resume runs/tiny\n",
         ),
         (
             "_evaluate_best",
             "interrupted: training is done, the best epoch is kept in runs/tiny/best.npz\n"
-            "go on with: cnncli eval runs/tiny\n",
+            "evaluate with: cnncli eval runs/tiny\n",
         ),
     ],
 )
@@ -94,5 +94,5 @@ def test_an_interrupt_of_a_resumed_run_names_it_before_its_first_step(
     result = cnncli("train", "--resume", "run", "--set", "training.epochs=3")
     assert result.code == 130
     assert result.err.endswith(
-        "interrupted: epoch 2 of 3 is kept in run/last.npz\ngo on with: cnncli train --resume run\n"
+        "interrupted: epoch 2 of 3 is kept in run/last.npz\nresume with: cnncli train --resume run\n"
     )

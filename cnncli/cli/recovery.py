@@ -1,4 +1,4 @@
-"""What is left of a run that ends before its time, and how to go on with it."""
+"""What is kept of a run that ends early, and the command to resume it."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ E = TypeVar("E", bound=CnncliError)
 
 
 def interruption(trainer: Trainer, run: RunDirectory | None) -> str:
-    """Word an interrupt: what is kept, and the command to go on with. `run` is None before it has begun."""
+    """Word an interrupt: what is kept, and how to resume. `run` is None before it has begun."""
     if run is None:
         return "interrupted"
     last = _last_checkpoint(run)
-    return f"interrupted: {_kept(trainer, run, last)}\ngo on with: {_next_command(trainer, run, last)}"
+    kept, command = _kept(trainer, run, last), _next_command(trainer, run, last)
+    return f"interrupted: {kept}\n{_verb(trainer, last)} with: {command}"
 
 
-def with_remains(error: E, trainer: Trainer, run: RunDirectory | None) -> E:
-    """Add to an error what is kept of the run, and the command to go on with where that can help."""
+def with_recovery(error: E, trainer: Trainer, run: RunDirectory | None) -> E:
+    """Add to an error what is kept of the run, and how to resume where that can help."""
     if run is None or not run.config.is_file():
         return error
     last = _last_checkpoint(run)
     lines = [str(error), f"  {_kept(trainer, run, last)}"]
     # the same numbers would come out again
     if not isinstance(error, DivergenceError):
-        lines.append(f"  go on with: {_next_command(trainer, run, last)}")
+        lines.append(f"  {_verb(trainer, last)} with: {_next_command(trainer, run, last)}")
     return type(error)("\n".join(lines))
 
 
 @contextmanager
-def telling_what_remains(trainer: Trainer, run: RunDirectory) -> Iterator[None]:
+def recovery_of_result(trainer: Trainer, run: RunDirectory) -> Iterator[None]:
     """Tell where a finished run is, if its result cannot be written or its writing is interrupted."""
     try:
         yield
@@ -50,7 +51,7 @@ def telling_what_remains(trainer: Trainer, run: RunDirectory) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise with_remains(system_failure(error), trainer, run) from None
+        raise with_recovery(system_failure(error), trainer, run) from None
 
 
 def system_failure(error: OSError) -> TrainingError:
@@ -77,6 +78,10 @@ def _kept(trainer: Trainer, run: RunDirectory, last: Checkpoint | None) -> str:
     if last.epoch == 0:
         return f"no epoch was finished; {run.last} is the start"
     return f"epoch {last.epoch} of {training.epochs} is kept in {run.last}"
+
+
+def _verb(trainer: Trainer, last: Checkpoint | None) -> str:
+    return "evaluate" if last is not None and is_finished(last.metrics, trainer.config.training) else "resume"
 
 
 def _next_command(trainer: Trainer, run: RunDirectory, last: Checkpoint | None) -> str:

@@ -1,4 +1,7 @@
-"""The two output streams: results on standard output, progress and notices on standard error."""
+"""The two output streams, and tables of plain text on them.
+
+Results go to standard output, progress and notices to standard error.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, TextIO
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TextIO
 
 import click
 
@@ -113,3 +117,71 @@ def discard_streams() -> None:
         except (OSError, ValueError, AttributeError):
             continue  # not a real file, or closed
     os.close(devnull)
+
+
+GAP = "  "
+NO_BREAK = "\N{NO-BREAK SPACE}"
+# a narrower column of text is hard to read
+MIN_TEXT_WIDTH = 20
+
+
+@dataclass(frozen=True)
+class Column:
+    """The head of a column, the side its cells are aligned to, and the least width.
+
+    `above` is the first word of a head of two lines; it may reach over the columns to the left.
+    """
+
+    head: str
+    align: Literal["<", ">"] = ">"
+    width: int = 0
+    above: str = ""
+
+    @property
+    def least_width(self) -> int:
+        return max(self.width, len(self.head))
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lay out the heads and the rows; every column is as wide as its widest cell."""
+    fitted = [
+        replace(column, width=max(column.width, *(len(row[index]) for row in rows)))
+        for index, column in enumerate(columns)
+    ]
+    return [head(fitted), *(row_of(fitted, row) for row in rows)]
+
+
+def head(columns: Sequence[Column]) -> str:
+    """Lay out the heads alone."""
+    line = row_of(columns, [column.head for column in columns])
+    above, edge = "", 0
+    for column in columns:
+        edge += column.least_width
+        above = above.ljust(edge - len(column.above)) + column.above if column.above else above
+        edge += len(GAP)
+    return f"{above}\n{line}" if above else line
+
+
+def row_of(columns: Sequence[Column], cells: Sequence[str]) -> str:
+    """Lay out one row, for tables whose rows come one at a time."""
+    padded = (
+        f"{cell:{column.align}{column.least_width}}" for column, cell in zip(columns, cells, strict=True)
+    )
+    return GAP.join(padded).rstrip()
+
+
+def labelled(label: str, text: str, *, label_width: int, width: int) -> list[str]:
+    """Lay out a label and a text that is wrapped beside it, or below where there is little room.
+
+    No-break spaces come out as plain ones.
+    """
+    indent = " " * (label_width + len(GAP))
+    is_beside = width - len(indent) >= MIN_TEXT_WIDTH
+    if not is_beside:
+        indent = GAP * 2
+    room = max(width - len(indent), 1)
+    wrapped = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    lines = [line.replace(NO_BREAK, " ") for line in wrapped] or [""]
+    if not is_beside:
+        return [label.rstrip(), *(indent + line for line in lines if line)]
+    return [f"{label:{label_width}}{GAP}{lines[0]}".rstrip(), *(indent + line for line in lines[1:])]
