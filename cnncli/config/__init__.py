@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from cnncli.config.build import build_augmentation, build_network, build_optimizer, build_schedule
-from cnncli.config.differences import Difference, differences
-from cnncli.config.dump import dump_config
+from cnncli.config.dump import Difference, differences, dump_config
 from cnncli.config.faults import Place
 from cnncli.config.load import config_from_dict, load_config, parse_config
 from cnncli.config.schema import (
+    REQUIRED,
     AugmentConfig,
     Choice,
     Config,
     DataConfig,
     EarlyStopping,
+    Field,
     LossConfig,
     TrainingConfig,
+    fields_of,
 )
-from cnncli.config.signatures import REQUIRED, Field, fields_of
 
 __all__ = [
     "REQUIRED",

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cnncli.config.schema import Choice, Config
-from cnncli.config.signatures import takes
+from cnncli.config.schema import Choice, Config, takes
 from cnncli.data import Augmentation
 from cnncli.errors import ConfigError, OptionError, ShapeError
 from cnncli.nn.arrays import DType

@@ -1,23 +1,25 @@
 """YAML text into plain values that know where they were written.
 
-Only the events of PyYAML's safe parser are used: nothing is ever constructed from a tag, and the
-cost is bounded whatever the text holds. What a plain scalar means is decided here, by the core
-schema of YAML 1.2 in its strictest form, because PyYAML's YAML 1.1 reads ``1e-3`` as text, ``yes``
-as true, ``010`` as 8 and ``1:30`` as 90.
+PyYAML composes the nodes and nothing is ever constructed from them. What a plain scalar means is decided
+here, by the core schema of YAML 1.2 in its strictest form, because PyYAML's YAML 1.1 reads ``1e-3`` as
+text, ``yes`` as true, ``010`` as 8 and ``1:30`` as 90 (docs/adr/0004-own-scalar-rules.md).
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import yaml
 
 from cnncli.config.faults import Faults, Place, UnreadableError, join, one_line
+from cnncli.errors import ConfigError
 
+MAX_BYTES = 1 << 20
 MAX_NODES = 10_000
 MAX_DEPTH = 20
 MAX_DIGITS = 30
@@ -28,8 +30,11 @@ INTEGER = re.compile(rf"[-+]?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})")
 FLOAT = re.compile(
     r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+)|\.[0-9]+(?:[eE][-+]?[0-9]+)?)"
 )
-# what most often lies behind a message of PyYAML
-MENDS = {
+# what BaseLoader gives to a node without a tag of its own
+PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
+MERGE = "<<"
+# the likely reason behind a message of PyYAML
+FIXES = {
     "mapping values are not allowed": "check the indent, and that a space follows every colon",
     "cannot start any token": "a text that starts with it needs quotes",
     "expected <block end>": "check that the lines of one section have the same indent",
@@ -63,12 +68,42 @@ class Node:
     def shown(self) -> str:
         """Write the value for a message, as the user wrote it, on one short line."""
         if isinstance(self.value, Mapping):
-            return "a mapping with " + _some(list(self.value)) if self.value else "an empty mapping"
+            names = ", ".join(one_line(name, 30) for name in list(self.value)[:6])
+            more = ", ..." if len(self.value) > 6 else ""
+            return f"a mapping with {names}{more}" if names else "an empty mapping"
         if isinstance(self.value, tuple):
             items = [item.shown() for item in self.value[:6]]
             more = ", ..." if len(self.value) > 6 else ""
             return one_line(f"[{', '.join(items)}{more}]")
         return one_line(self.written)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a configuration file, UTF-8 whatever the locale says; a byte order mark is dropped.
+
+    Raises
+    ------
+    ConfigError : no such file, a directory, unreadable, larger than 1 MiB, or not UTF-8
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; expected a configuration in YAML") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: expected a configuration file in YAML, got a directory") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if len(content) > MAX_BYTES:
+        raise ConfigError(f"{path}: expected a configuration of at most 1 MiB, got a larger file")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{path}:{line}: expected UTF-8 text, got the byte 0x{content[error.start]:02x}; "
+            "save the file as UTF-8"
+        ) from None
 
 
 def read_document(text: str, place: Place, faults: Faults, key_path: str = "") -> Node:
@@ -85,134 +120,92 @@ def read_document(text: str, place: Place, faults: Faults, key_path: str = "") -
     UnreadableError : not YAML, more than one document, a tag, nested too deep, or too large
     """
     try:
-        loader = yaml.SafeLoader(text)
+        # a loader without resolvers: it says of no scalar what it is
+        root = yaml.compose(text, Loader=yaml.BaseLoader)
     except yaml.reader.ReaderError as error:
         raise _unprintable(error, text, place) from None
-    try:
-        return _Reader(loader, place, faults).document(key_path)
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(error, text, place) from None
+    except RecursionError:
+        raise UnreadableError(place, f"nested more than {MAX_DEPTH} deep") from None
     except (OverflowError, ValueError):
         # PyYAML hands "\U00110000" to chr() unchecked
-        here = _at(place, loader.get_mark())
-        raise UnreadableError(here, "not valid YAML: an escape that stands for no character") from None
-    finally:
-        loader.dispose()
+        raise UnreadableError(place, "not valid YAML: an escape that stands for no character") from None
+    if root is None:
+        return Node(_at(place, yaml.Mark("", 0, 0, 0, None, 0)), None, "nothing")
+    return _Reader(place, faults).node(root, key_path, 0)
 
 
 class _Reader:
-    """Turns the events of one document into nodes."""
+    """Turns the nodes of PyYAML into ours; aliases count in full, so their number is bounded."""
 
-    def __init__(self, loader: yaml.SafeLoader, place: Place, faults: Faults) -> None:
-        self._loader = loader
+    def __init__(self, place: Place, faults: Faults) -> None:
         self._place = place
         self._faults = faults
         self._n_nodes = 0
-        # None while the anchored value is still open: an alias to it would contain itself
-        self._anchored: dict[str, tuple[Node, int] | None] = {}
 
-    def document(self, key_path: str) -> Node:
-        self._next()  # the start of the stream
-        event = self._next()
-        if isinstance(event, yaml.StreamEndEvent):
-            return Node(_at(self._place, yaml.Mark("", 0, 0, 0, None, 0)), None, "nothing")
-        node = self._node(self._next(), key_path, 0)
-        self._next()  # the end of the document
-        event = self._next()
-        if not isinstance(event, yaml.StreamEndEvent):
-            raise UnreadableError(self._at(event), "expected one YAML document, but a second one starts here")
-        return node
-
-    def _next(self) -> Any:
-        event: Any = self._loader.get_event()  # type: ignore[no-untyped-call]
-        return event
-
-    def _at(self, event: Any) -> Place:
-        return _at(self._place, event.start_mark)
-
-    def _node(self, event: Any, key_path: str, depth: int) -> Node:
+    def node(self, node: yaml.Node, key_path: str, depth: int) -> Node:
+        place = _at(self._place, node.start_mark)
+        self._n_nodes += 1
         if depth > MAX_DEPTH:
-            raise UnreadableError(self._at(event), f"nested more than {MAX_DEPTH} deep")
-        self._count(1, event)
-        if isinstance(event, yaml.AliasEvent):
-            return self._aliased(event)
-        self._refuse_tag(event)
-        if event.anchor is None:
-            return self._content(event, key_path, depth)
-        before = self._n_nodes
-        self._anchored[event.anchor] = None
-        node = self._content(event, key_path, depth)
-        self._anchored[event.anchor] = (node, self._n_nodes - before)
-        return node
+            raise UnreadableError(place, f"nested more than {MAX_DEPTH} deep, or an alias contains itself")
+        if self._n_nodes > MAX_NODES:
+            raise UnreadableError(place, f"more than {MAX_NODES:,} values, aliases counted in full")
+        self._check_tag(node, place)
+        if isinstance(node, yaml.ScalarNode):
+            return _scalar(node, place)
+        if isinstance(node, yaml.SequenceNode):
+            items = enumerate(node.value)
+            return Node(
+                place, tuple(self.node(item, f"{key_path}[{index}]", depth + 1) for index, item in items)
+            )
+        return Node(place, self._mapping(node, key_path, depth))
 
-    def _content(self, event: Any, key_path: str, depth: int) -> Node:
-        if isinstance(event, yaml.ScalarEvent):
-            return _scalar(event, self._at(event))
-        if isinstance(event, yaml.SequenceStartEvent):
-            return Node(self._at(event), self._sequence(key_path, depth))
-        return Node(self._at(event), self._mapping(key_path, depth))
+    def _check_tag(self, node: yaml.Node, place: Place) -> None:
+        if node.tag not in PLAIN_TAGS:
+            tag = one_line(node.tag.replace("tag:yaml.org,2002:", "!!", 1))
+            raise UnreadableError(place, f"the tag {tag} is not allowed; write a plain value")
 
-    def _sequence(self, key_path: str, depth: int) -> tuple[Node, ...]:
-        items: list[Node] = []
-        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
-            items.append(self._node(event, f"{key_path}[{len(items)}]", depth + 1))
-        return tuple(items)
-
-    def _mapping(self, key_path: str, depth: int) -> dict[str, Node]:
+    def _mapping(self, mapping: yaml.Node, key_path: str, depth: int) -> dict[str, Node]:
         entries: dict[str, Node] = {}
-        while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            key, place = self._key(event), self._at(event)
+        merged: list[Node] = []
+        for key_node, value_node in mapping.value:
+            place = _at(self._place, key_node.start_mark)
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise UnreadableError(place, "expected a name as key, not a list or a mapping")
+            self._check_tag(key_node, place)
+            key = str(key_node.value)  # as it is written: `on` and `1` are names too, though of no option
             path = join(key_path, one_line(key))
-            node = self._node(self._next(), path, depth + 1)
-            if key in entries:
+            node = self.node(value_node, path, depth + 1)
+            if key == MERGE:
+                merged += node.value if isinstance(node.value, tuple) else [node]
+            elif key in entries:
                 first = entries[key].place.line
                 where = f", first on line {first}" if first else ""
                 self._faults.add(place, path, f"the key is written twice{where}; keep one of the two")
             else:
                 entries[key] = replace(node, place=place)
+        return self._with_merged(entries, merged, key_path)
+
+    def _with_merged(
+        self, entries: dict[str, Node], merged: Iterable[Node], key_path: str
+    ) -> dict[str, Node]:
+        """Add what ``<<: *name`` brings; keys of the mapping itself win, then those merged first."""
+        for node in merged:
+            if isinstance(node.value, Mapping):
+                entries = {**node.value, **entries}
+            else:
+                path = join(key_path, MERGE)
+                message = f"expected an alias of a mapping, such as <<: *name, got {node.shown()}"
+                self._faults.add(node.place, path, message)
         return entries
 
-    def _key(self, event: Any) -> str:
-        """Take a key as it is written: ``on`` and ``1`` are names too, though of no option."""
-        if not isinstance(event, yaml.ScalarEvent):
-            raise UnreadableError(
-                self._at(event), "expected a name as key, not a list, a mapping or an alias"
-            )
-        self._refuse_tag(event)
-        if event.anchor is not None:
-            self._anchored[event.anchor] = (_scalar(event, self._at(event)), 1)
-        return str(event.value)
 
-    def _aliased(self, event: Any) -> Node:
-        if event.anchor not in self._anchored:
-            raise UnreadableError(
-                self._at(event), f"the alias *{one_line(event.anchor)} has no anchor before it"
-            )
-        anchored = self._anchored[event.anchor]
-        if anchored is None:
-            raise UnreadableError(self._at(event), f"the alias *{one_line(event.anchor)} contains itself")
-        node, size = anchored
-        self._count(size, event)
-        return replace(node, place=self._at(event))
-
-    def _count(self, n_nodes: int, event: Any) -> None:
-        self._n_nodes += n_nodes
-        if self._n_nodes > MAX_NODES:
-            raise UnreadableError(self._at(event), f"more than {MAX_NODES:,} values, aliases counted in full")
-
-    def _refuse_tag(self, event: Any) -> None:
-        if event.tag is not None:
-            tag = event.tag.replace("tag:yaml.org,2002:", "!!", 1)
-            raise UnreadableError(
-                self._at(event), f"the tag {one_line(tag)} is not allowed; write a plain value"
-            )
-
-
-def _scalar(event: Any, place: Place) -> Node:
-    if event.implicit[0]:  # not quoted
-        return Node(place, resolve(event.value), event.value or "null")
-    quote = "'" if event.style == "'" else '"'
-    return Node(place, event.value, f"{quote}{event.value}{quote}")
+def _scalar(node: yaml.ScalarNode, place: Place) -> Node:
+    if node.style is None:  # not quoted
+        return Node(place, resolve(node.value), node.value or "null")
+    quote = "'" if node.style == "'" else '"'
+    return Node(place, node.value, f"{quote}{node.value}{quote}")
 
 
 def resolve(text: str) -> Scalar:
@@ -248,12 +241,14 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str, source: Place) -> Unre
             place = replace(place, column=tab + 1)
         return UnreadableError(place, "a tab, where YAML allows only spaces; indent with spaces")
     problem = error.problem or "cannot be read"
+    if "another document" in problem:
+        return UnreadableError(place, "expected one YAML document, but a second one starts here")
     message = f"not valid YAML: {problem}"
     if error.context:
         message += f" {error.context}"
         if error.context_mark is not None and not source.is_override:
             message += f" that starts on line {error.context_mark.line + 1}"
-    message += next((f"; {mend}" for part, mend in MENDS.items() if part in problem), "")
+    message += next((f"; {fix}" for part, fix in FIXES.items() if part in problem), "")
     return UnreadableError(place, one_line(message, 200))
 
 
@@ -267,8 +262,3 @@ def _tab_column(text: str, mark: Any) -> int | None:
         return int(mark.column)
     indent = line[: len(line) - len(line.lstrip())]
     return indent.find("\t") if "\t" in indent else None
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(one_line(name, 30) for name in names[:6])
-    return shown + (", ..." if len(names) > 6 else "")

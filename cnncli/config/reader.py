@@ -2,23 +2,107 @@
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from cnncli.config.choices import Entry, registry_of
-from cnncli.config.document import Node
+from cnncli.config.document import FLOAT, Node, resolve
 from cnncli.config.faults import Faults, Place, join, one_line
-from cnncli.config.hints import value_hint
-from cnncli.config.paths import absolute_directory, dataset_name_or_path
-from cnncli.config.schema import TOP_LEVEL, Choice, Config, DataConfig, LossConfig, Seed, TrainingConfig
-from cnncli.config.signatures import Field, fields_of
+from cnncli.config.schema import (
+    TOP_LEVEL,
+    Choice,
+    Config,
+    DataConfig,
+    Field,
+    LossConfig,
+    Seed,
+    TrainingConfig,
+    fields_of,
+)
 from cnncli.config.suggestions import Chosen, nearest, unknown
+from cnncli.data.catalog import CATALOG
 from cnncli.errors import OptionError
 from cnncli.nn.optimizers import OPTIMIZERS
 from cnncli.nn.options import Option, option_of
 from cnncli.nn.schedules import SCHEDULES
+
+_NUMBER_LIKE = re.compile(r"[-+]?\.?[0-9]")
+_PLAIN_NUMBER = re.compile(rf"{FLOAT.pattern}|[-+]?[1-9][0-9]*")
+_NULL_WORDS = ("none", "nil", "nothing")
+
+
+def value_hint(node: Node, check: Option[Any]) -> str:
+    """Return what would mend a refused value, with a semicolon before it, or no text at all."""
+    if not isinstance(node.value, str):
+        return ""
+    if node.value.lower() in _NULL_WORDS and _accepts(check, None):
+        return "; write null"
+    is_quoted = node.written != node.value
+    if is_quoted and _accepts(check, resolve(node.value)):
+        return "; write it without quotes"
+    if is_quoted or not _NUMBER_LIKE.match(node.value):
+        return ""
+    if _PLAIN_NUMBER.fullmatch(node.value):
+        return "; the number is too large"
+    return "; write a plain decimal number, such as 10 or 0.001"
+
+
+def _accepts(check: Option[Any], value: object) -> bool:
+    try:
+        check("", value)
+    except OptionError:
+        return False
+    return True
+
+
+def absolute_directory(text: str, base: Path) -> Path:
+    """Return a directory as absolute: ``~`` is the home directory, a relative one starts at `base`."""
+    return _absolute("directory", text, base)
+
+
+def dataset_name_or_path(text: str, base: Path) -> str:
+    """Return a name of the catalogue as it is, and anything else as an absolute path.
+
+    A word that is no path by its looks must exist: `fashion` is a misspelt name, not a directory
+    that went missing.
+    """
+    if text in CATALOG:
+        return text
+    path = _absolute("dataset", text, base)
+    if _looks_like_a_path(text) or _exists(path):
+        return str(path)
+    guess = nearest(text, CATALOG)
+    raise OptionError(
+        "dataset",
+        f"one of {', '.join(CATALOG)}, or the path of a directory of IDX files or of an .npz file",
+        one_line(text) + (f"; did you mean {guess}?" if guess else ""),
+    )
+
+
+def _absolute(option: str, text: str, base: Path) -> Path:
+    if not text.isprintable():
+        raise OptionError(option, "a path without control characters", one_line(text))
+    try:
+        return (base / Path(text).expanduser()).resolve()
+    except (OSError, RuntimeError) as error:
+        # no such user after ~, or links that run in a circle
+        raise OptionError(option, "a path that can be resolved", f"{one_line(text)}: {error}") from None
+
+
+def _looks_like_a_path(text: str) -> bool:
+    return "/" in text or os.sep in text or text.startswith((".", "~")) or text.endswith(".npz")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
 
 T = TypeVar("T")
 

@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from cnncli.config.faults import one_line
-from cnncli.config.schema import SECTIONS, TOP_LEVEL
-from cnncli.config.signatures import fields_of
+from cnncli.config.schema import SECTIONS, TOP_LEVEL, fields_of
 from cnncli.nn.layers import LAYERS
 from cnncli.nn.optimizers import OPTIMIZERS
 from cnncli.nn.schedules import SCHEDULES

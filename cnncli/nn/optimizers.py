@@ -5,23 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from cnncli.errors import CheckpointError, OptionError
 from cnncli.nn.arrays import FloatArray
 from cnncli.nn.layers.base import Parameter
-from cnncli.nn.options import (
-    Betas,
-    FractionBelowOne,
-    NonNegativeFloat,
-    PositiveFloat,
-    beta_pair,
-    boolean,
-    fraction_below_one,
-    non_negative_float,
-    positive_float,
-)
+from cnncli.nn.options import Betas, FractionBelowOne, NonNegativeFloat, PositiveFloat, checked
 
 # A step makes a dozen passes over the value, the gradient and the moments: in pieces that stay in the
 # cache together it is several times as fast as over whole arrays.
@@ -50,9 +41,14 @@ class Optimizer(ABC):
 
     moments: tuple[str, ...] = ()
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            setattr(cls, "__init__", checked(vars(cls)["__init__"]))  # noqa: B010
+
     def __init__(self, parameters: Mapping[str, Parameter], learning_rate: float) -> None:
         self.parameters = dict(parameters)
-        self.learning_rate = positive_float("learning_rate", learning_rate)
+        self.learning_rate = learning_rate
         self.step_count = 0
         self.state: dict[str, FloatArray] = {
             f"{name}/{moment}": np.zeros_like(parameter.value)
@@ -127,9 +123,9 @@ class SGD(Optimizer):
         nesterov: bool = False,
         weight_decay: NonNegativeFloat = 0.0,
     ) -> None:
-        self.momentum = fraction_below_one("momentum", momentum)
-        self.nesterov = boolean("nesterov", nesterov)
-        self.weight_decay = non_negative_float("weight_decay", weight_decay)
+        self.momentum = momentum
+        self.nesterov = nesterov
+        self.weight_decay = weight_decay
         if self.nesterov and not self.momentum:
             raise OptionError("nesterov", "false where momentum is 0", "true")
         super().__init__(parameters, learning_rate)
@@ -168,9 +164,9 @@ class Adam(Optimizer):
         epsilon: PositiveFloat = 1e-8,
         weight_decay: NonNegativeFloat = 0.0,
     ) -> None:
-        self.betas = beta_pair("betas", betas)
-        self.epsilon = positive_float("epsilon", epsilon)
-        self.weight_decay = non_negative_float("weight_decay", weight_decay)
+        self.betas = betas
+        self.epsilon = epsilon
+        self.weight_decay = weight_decay
         super().__init__(parameters, learning_rate)
 
     def update(self, value: FloatArray, grad: FloatArray, *moments: FloatArray) -> None:

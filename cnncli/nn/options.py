@@ -1,15 +1,17 @@
 """What an option may be: the types that stand in the signatures of layers, optimizers, schedules.
 
 A signature is the schema of its YAML entry. ``out_channels: PositiveInt`` says to a type checker
-that the option is an ``int``, and to the configuration reader that it is checked by
-``positive_int``; the constructor calls the same function, so Python and YAML refuse the same
-values with the same words.
+that the option is an ``int``; to the configuration reader, and to `checked`, which wraps every
+constructor, that it is checked by ``positive_int``. So a check is declared once, and Python and YAML
+refuse the same values with the same words.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
@@ -149,11 +151,9 @@ fraction_below_one: Option[float] = Option(
 degrees: Option[float] = Option("a number from 0 to 180", lambda v: _number(v, lambda n: 0 <= n <= 180))
 boolean: Option[bool] = Option("true or false", _boolean)
 text: Option[str] = Option("a text", _text)
-positive_pair: Option[tuple[int, int]] = Option(
-    "an integer of at least 1, or a pair [height, width] of them", lambda v: _pair(v, 1)
-)
+positive_pair: Option[tuple[int, int]] = Option("int >= 1 or [height, width]", lambda v: _pair(v, 1))
 padding_sides: Option[tuple[int, int] | Literal["same"]] = Option(
-    'an integer of at least 0, a pair [height, width] of them, or "same"', _same_or_pair
+    'int >= 0, [height, width] or "same"', _same_or_pair
 )
 beta_pair: Option[tuple[float, float]] = Option("a pair of numbers of at least 0 and below 1", _betas)
 
@@ -188,3 +188,35 @@ def option_of(annotation: Any) -> Option[Any] | None:
         if isinstance(extra, Option):
             return extra
     return _PLAIN.get(annotation)
+
+
+def checked(init: Callable[..., None]) -> Callable[..., None]:
+    """Make a constructor check and convert its options: each keyword-only argument by its annotation.
+
+    Raises
+    ------
+    OptionError : from the constructor that is returned, where a value is not what its option accepts
+    """
+
+    @functools.wraps(init)
+    def constructor(*arguments: Any, **options: Any) -> None:
+        signature, checks = _checks_of(init)
+        bound = signature.bind(*arguments, **options)
+        bound.apply_defaults()
+        for name, check in checks.items():
+            bound.arguments[name] = check(name, bound.arguments[name])
+        init(*bound.args, **bound.kwargs)
+
+    return constructor
+
+
+@functools.cache
+def _checks_of(init: Callable[..., None]) -> tuple[inspect.Signature, Mapping[str, Option[Any]]]:
+    # not before the first call: the module of a class is complete by then
+    signature = inspect.signature(init, eval_str=True)
+    checks = {
+        parameter.name: check
+        for parameter in signature.parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY and (check := option_of(parameter.annotation)) is not None
+    }
+    return signature, checks

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from typing import Any
 
-from cnncli.nn.options import Fraction, PositiveFloat, PositiveInt, fraction, positive_float, positive_int
+from cnncli.nn.options import Fraction, PositiveFloat, PositiveInt, checked, positive_float, positive_int
 
 
 class Schedule(ABC):
@@ -18,11 +19,16 @@ class Schedule(ABC):
 
     depends_on_end: bool = True
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            setattr(cls, "__init__", checked(vars(cls)["__init__"]))  # noqa: B010
+
     def __init__(self, peak: float, total_steps: int, steps_per_epoch: int, warmup: float) -> None:
         self.peak = positive_float("peak", peak)
         self.total_steps = positive_int("total_steps", total_steps)
         self.steps_per_epoch = positive_int("steps_per_epoch", steps_per_epoch)
-        self.warmup = fraction("warmup", warmup)
+        self.warmup = warmup
         self.warmup_steps = round(self.warmup * total_steps)
 
     @abstractmethod
@@ -87,8 +93,8 @@ class Step(_AfterWarmup):
     ) -> None:
         super().__init__(peak, total_steps, steps_per_epoch, warmup)
         self.depends_on_end = self.warmup > 0
-        self.every = positive_int("every", every)
-        self.factor = positive_float("factor", factor)
+        self.every = every
+        self.factor = factor
 
     def _factor(self, step: int) -> float:
         epoch = step // self.steps_per_epoch
@@ -119,7 +125,7 @@ class Cosine(_AfterWarmup):
         final: Fraction = 0.0,
     ) -> None:
         super().__init__(peak, total_steps, steps_per_epoch, warmup)
-        self.final = fraction("final", final)
+        self.final = final
 
     def _factor(self, step: int) -> float:
         progress = (step - self.warmup_steps) / (self.total_steps - self.warmup_steps)
@@ -149,8 +155,8 @@ class OneCycle(Schedule):
         final: Fraction = 0.0001,
     ) -> None:
         super().__init__(peak, total_steps, steps_per_epoch, warmup)
-        self.initial = fraction("initial", initial)
-        self.final = fraction("final", final)
+        self.initial = initial
+        self.final = final
 
     def learning_rate(self, step: int) -> float:
         top, last = self.warmup * self.total_steps - 1, self.total_steps - 1

@@ -14,8 +14,7 @@ CONV_KEYS = "out_channels, kernel_size, stride, padding, bias, initializer"
     [
         pytest.param(
             "max_pool2d: {kernel_size: 0}",
-            "network[0].max_pool2d.kernel_size: expected an integer of at least 1, "
-            "or a pair [height, width] of them, got 0",
+            "network[0].max_pool2d.kernel_size: expected int >= 1 or [height, width], got 0",
             id="B36-zero",
         ),
         pytest.param(
@@ -90,13 +89,11 @@ CONV_KEYS = "out_channels, kernel_size, stride, padding, bias, initializer"
         ),
         (
             "conv2d: {out_channels: 2, kernel_size: [3, 3, 3]}",
-            "network[0].conv2d.kernel_size: expected an integer of at least 1, "
-            "or a pair [height, width] of them, got [3, 3, 3]",
+            "network[0].conv2d.kernel_size: expected int >= 1 or [height, width], got [3, 3, 3]",
         ),
         (
             "conv2d: {out_channels: 2, kernel_size: 3, padding: Same}",
-            "network[0].conv2d.padding: expected an integer of at least 0, a pair [height, width] of them, "
-            'or "same", got Same',
+            'network[0].conv2d.padding: expected int >= 0, [height, width] or "same", got Same',
         ),
     ],
 )

@@ -200,8 +200,8 @@ def test_integer_images_are_refused() -> None:
         ({"kernel_size": 2, "padding": 2}, "padding: expected at most half the kernel, 1x1 for 2x2, got 2x2"),
         ({"kernel_size": (4, 1), "padding": (2, 1)}, "padding: .* 2x0 for 4x1, got 2x1"),
         ({"kernel_size": 4}, "kernel_size: expected at most 3x3, .* got 4x4"),
-        ({"kernel_size": 0}, "kernel_size: expected an integer of at least 1"),
-        ({"kernel_size": 2, "stride": 0}, "stride: expected an integer of at least 1.* got 0"),
+        ({"kernel_size": 0}, "kernel_size: expected int >= 1"),
+        ({"kernel_size": 2, "stride": 0}, "stride: expected int >= 1.* got 0"),
     ],
 )
 def test_impossible_options(options: dict[str, Any], message: str) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from cnncli.errors import ShapeError
 from cnncli.nn.arrays import FLOAT_DTYPES, FloatArray
 from cnncli.nn.layout import Scratch
+from cnncli.nn.options import checked
 
 L = TypeVar("L", bound="Layer")
 
@@ -54,6 +55,11 @@ class Layer(ABC):
     """
 
     _forward_batch: tuple[int, np.dtype[Any]] | None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            setattr(cls, "__init__", checked(vars(cls)["__init__"]))  # noqa: B010
 
     def __init__(self, input_shape: tuple[int, ...], output_shape: tuple[int, ...]) -> None:
         self.input_shape = input_shape

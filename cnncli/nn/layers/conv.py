@@ -8,10 +8,10 @@ import math
 import numpy as np
 
 from cnncli.nn.arrays import DType, FloatArray
-from cnncli.nn.initializers import Initializer, initialize, initializer_name
+from cnncli.nn.initializers import Initializer, initialize
 from cnncli.nn.layers.base import Layer, Parameter, image_shape
 from cnncli.nn.layout import Columns, cells_of, cut_into_blocks, multiply, multiply_transposed, row_sums
-from cnncli.nn.options import Padding, Pair, PositiveInt, boolean, positive_int
+from cnncli.nn.options import Padding, Pair, PositiveInt
 from cnncli.nn.windows import Windows, col2im, windows_over
 
 
@@ -52,13 +52,13 @@ class Conv2D(Layer):
         dtype: DType = np.float32,
     ) -> None:
         C, H, W = image_shape("Conv2D", input_shape)
-        self.out_channels = F = positive_int("out_channels", out_channels)
+        self.out_channels = F = out_channels
         self.windows = windows_over((H, W), kernel_size, stride, padding)
         self._pool: Windows | None = None
         super().__init__((C, H, W), (F, *self.windows.output_size))
         KH, KW = self.windows.kernel_size
         weight = initialize(
-            initializer_name("initializer", initializer),
+            initializer,
             (F, C, KH, KW),
             fan_in=C * KH * KW,
             fan_out=F * KH * KW,
@@ -66,7 +66,7 @@ class Conv2D(Layer):
             dtype=dtype,
         )
         self.parameters["weight"] = Parameter(weight)
-        if boolean("bias", bias):
+        if bias:
             self.parameters["bias"] = Parameter(np.zeros(F, dtype=dtype))
 
     @property

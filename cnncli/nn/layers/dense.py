@@ -6,10 +6,10 @@ import numpy as np
 
 from cnncli.errors import ShapeError
 from cnncli.nn.arrays import DType, FloatArray
-from cnncli.nn.initializers import Initializer, initialize, initializer_name
+from cnncli.nn.initializers import Initializer, initialize
 from cnncli.nn.layers.base import Layer, Parameter, positive_shape
 from cnncli.nn.layout import row_sums
-from cnncli.nn.options import PositiveInt, boolean, positive_int
+from cnncli.nn.options import PositiveInt
 
 
 class Dense(Layer):
@@ -39,13 +39,11 @@ class Dense(Layer):
             raise ShapeError(
                 f"Dense: expected an input shape (D,), got {shape}; add a flatten layer before it"
             )
-        D, K = shape[0], positive_int("out_features", out_features)
+        D, K = shape[0], out_features
         super().__init__((D,), (K,))
-        weight = initialize(
-            initializer_name("initializer", initializer), (K, D), fan_in=D, fan_out=K, rng=rng, dtype=dtype
-        )
+        weight = initialize(initializer, (K, D), fan_in=D, fan_out=K, rng=rng, dtype=dtype)
         self.parameters["weight"] = Parameter(weight)
-        if boolean("bias", bias):
+        if bias:
             self.parameters["bias"] = Parameter(np.zeros(K, dtype=dtype))
         self._x: FloatArray | None = None
 

@@ -10,7 +10,7 @@ import numpy as np
 from cnncli.errors import OptionError
 from cnncli.nn.arrays import FloatArray
 from cnncli.nn.layers.base import Layer, positive_shape
-from cnncli.nn.options import FractionBelowOne, fraction_below_one
+from cnncli.nn.options import FractionBelowOne
 
 
 class Dropout(Layer):
@@ -28,7 +28,7 @@ class Dropout(Layer):
     def __init__(self, input_shape: tuple[int, ...], *, drop_probability: FractionBelowOne = 0.5) -> None:
         shape = positive_shape("Dropout", input_shape)
         super().__init__(shape, shape)
-        self.drop_probability = fraction_below_one("drop_probability", drop_probability)
+        self.drop_probability = drop_probability
         self._keep: FloatArray | None = None
 
     def forward(

@@ -12,7 +12,7 @@ from cnncli.errors import ShapeError
 from cnncli.nn.arrays import DType, FloatArray
 from cnncli.nn.layers.base import Layer, Parameter, image_shape, positive_shape
 from cnncli.nn.layout import row_sums
-from cnncli.nn.options import Fraction, PositiveFloat, fraction, positive_float
+from cnncli.nn.options import Fraction, PositiveFloat
 
 B = TypeVar("B", bound="BatchNorm")
 
@@ -84,8 +84,8 @@ class BatchNorm(Layer):
 
     def __init__(self, input_shape: tuple[int, ...], momentum: float, epsilon: float, dtype: DType) -> None:
         super().__init__(input_shape, input_shape)
-        self.momentum = fraction("momentum", momentum)
-        self.epsilon = positive_float("epsilon", epsilon)
+        self.momentum = momentum
+        self.epsilon = epsilon
         C = input_shape[0]
         self.parameters["weight"] = Parameter(np.ones(C, dtype=dtype))
         self.parameters["bias"] = Parameter(np.zeros(C, dtype=dtype))
