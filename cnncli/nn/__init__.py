@@ -25,8 +25,9 @@ from cnncli.nn.layers import (
 from cnncli.nn.loss import softmax, softmax_cross_entropy
 from cnncli.nn.network import LayerPass, Network, Observer
 from cnncli.nn.optimizers import OPTIMIZERS, SGD, Adam, AdamW, Optimizer, clip_gradient_norm
+from cnncli.nn.options import Sides
 from cnncli.nn.schedules import SCHEDULES, Constant, Cosine, OneCycle, Schedule, Step
-from cnncli.nn.windows import Sides, Windows, col2im, im2col, output_size, windows_over
+from cnncli.nn.windows import Windows, col2im, im2col, output_size, windows_over
 
 __all__ = [
     "LAYERS",

@@ -14,11 +14,20 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from cnncli.errors import OptionError
 
 T = TypeVar("T")
+
+
+class Sides(NamedTuple):
+    """Cells of padding on each side of an image."""
+
+    top: int
+    bottom: int
+    left: int
+    right: int
 
 
 class _RefusedError(Exception):
@@ -104,9 +113,11 @@ def _pair(value: object, at_least: int) -> tuple[int, int]:
     return side, side
 
 
-def _same_or_pair(value: object) -> tuple[int, int] | Literal["same"]:
+def _padding(value: object) -> tuple[int, int] | Sides | Literal["same"]:
     if isinstance(value, str) and value == "same":
         return "same"
+    if isinstance(value, Sides):  # from Python alone
+        return Sides(*(_integer(side, at_least=0) for side in value))
     return _pair(value, at_least=0)
 
 
@@ -152,15 +163,15 @@ degrees: Option[float] = Option("a number from 0 to 180", lambda v: _number(v, l
 boolean: Option[bool] = Option("true or false", _boolean)
 text: Option[str] = Option("a text", _text)
 positive_pair: Option[tuple[int, int]] = Option("int >= 1 or [height, width]", lambda v: _pair(v, 1))
-padding_sides: Option[tuple[int, int] | Literal["same"]] = Option(
-    'int >= 0, [height, width] or "same"', _same_or_pair
+padding_sides: Option[tuple[int, int] | Sides | Literal["same"]] = Option(
+    'int >= 0, [height, width] or "same"', _padding
 )
 beta_pair: Option[tuple[float, float]] = Option("a pair of numbers of at least 0 and below 1", _betas)
 
 # What an argument may look like before it is checked. Types and not texts, so that the annotations
 # of a constructor can be evaluated in its own module.
 PairLike: TypeAlias = int | tuple[int, int]
-PaddingLike: TypeAlias = int | tuple[int, int] | Literal["same"]
+PaddingLike: TypeAlias = int | tuple[int, int] | Sides | Literal["same"]
 
 PositiveInt = Annotated[int, positive_int]
 NonNegativeInt = Annotated[int, non_negative_int]

@@ -16,17 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from cnncli.errors import OptionError, ShapeError
 from cnncli.nn.arrays import FloatArray
-from cnncli.nn.options import PairLike, padding_sides, positive_pair
-
-
-class Sides(NamedTuple):
-    """Cells of padding on each side of an image."""
-
-    top: int
-    bottom: int
-    left: int
-    right: int
-
+from cnncli.nn.options import PairLike, Sides, padding_sides, positive_pair
 
 PaddingArgument: TypeAlias = "int | tuple[int, int] | Sides | str"
 
@@ -160,7 +150,7 @@ def windows_over(
     """
     kernel = positive_pair("kernel_size", kernel_size)
     step = positive_pair("stride", stride)
-    amount = padding if isinstance(padding, Sides) else padding_sides("padding", padding)
+    amount = padding_sides("padding", padding)
     return _windows_over(image_size, kernel, step, amount)
 
 
@@ -332,8 +322,6 @@ def _resolve_padding(
 ) -> Sides:
     """Turn every form of padding into the four sides."""
     if isinstance(padding, Sides):
-        if min(padding) < 0:
-            raise OptionError("padding", "four sides of at least 0", str(tuple(padding)))
         return padding
     if isinstance(padding, str):
         top, bottom = _same(image_size[0], kernel[0], stride[0])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cnncli.nn.options import PaddingLike
 from tests.nn import references
 
 
@@ -23,7 +22,7 @@ class Geometry:
     N: int
     kernel_size: tuple[int, int]
     stride: tuple[int, int]
-    padding: PaddingLike
+    padding: int | tuple[int, int] | Literal["same"]
     seed: int
 
     @property
@@ -60,7 +59,7 @@ class Geometry:
 def geometries(draw: st.DrawFn, pooling: bool = False) -> Geometry:
     """Draw a geometry whose kernel fits; for pooling the padding is at most half the kernel."""
     H, W = draw(st.integers(1, 7)), draw(st.integers(1, 7))
-    padding: PaddingLike
+    padding: int | tuple[int, int] | Literal["same"]
     height = draw(st.integers(0, 2))
     width = draw(st.just(height) | st.integers(0, 2))
     if draw(st.integers(0, 3)) == 0:
