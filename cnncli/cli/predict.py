@@ -87,8 +87,7 @@ class _Gathered:
             self._fail(error)
             return
         n_read = len(pictures.images)
-        is_cut = pictures.n_stored > n_read and ":" not in name.removeprefix(str(pictures.path))
-        if is_cut:
+        if pictures.is_cut:
             notices().write(
                 f"{pictures.path}: the first {n_read} of {formats.counted(pictures.n_stored, 'picture')}; "
                 f"--limit takes more, {pictures.path}:INDEX another"

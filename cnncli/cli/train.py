@@ -24,7 +24,7 @@ from cnncli.cli.recovery import interruption, recovery_of_result, system_failure
 from cnncli.cli.run_plan import Plan, make_workers, plan_new_run, plan_resumed_run, thread_count
 from cnncli.cli.terminal import NO_BREAK, Stream, labelled, notices, results, write_json
 from cnncli.config import Choice, Config, fields_of
-from cnncli.data import Dataset, DatasetDescription, Split, load_dataset
+from cnncli.data import Dataset, DatasetDescription, Split, cache_directory, is_at_hand, load_dataset
 from cnncli.errors import CheckpointError, TrainingError
 from cnncli.nn import LAYERS, Network
 from cnncli.nn.inspection import inspect_network
@@ -120,7 +120,8 @@ def _write_result(plan: Plan, outcome: Outcome, stream: Stream, *, as_json: bool
 
 def _show(plan: Plan, threads: int | None, *, as_json: bool) -> None:
     """Show what a run would do, from the configuration and the description of its data alone."""
-    description = plan.describe_data()
+    data, description = plan.config.data, plan.describe_data()
+    has_data = is_at_hand(data.dataset, data.directory)
     network = plan.build_network(description)
     facts = inspect_network(network)
     if as_json:
@@ -133,6 +134,10 @@ def _show(plan: Plan, threads: int | None, *, as_json: bool) -> None:
     write_summary(plan, description, network, n_threads, plan.run.path, stream)
     write_facts(facts, stream)
     stream.write()
+    if not has_data:
+        fate = "it would be downloaded" if data.directory is None else "the run would stop"
+        where = data.directory or cache_directory(data.dataset)
+        stream.write(f"the files of {data.dataset} are not in {where}: {fate}")
     stream.write("dry run: nothing was trained or written")
 
 

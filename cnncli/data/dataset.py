@@ -20,6 +20,7 @@ from cnncli.data.sources import (
     NpzDataset,
     Source,
     cache_directory,
+    find_file,
 )
 from cnncli.errors import DataError, LabelError, ShapeError
 
@@ -152,6 +153,14 @@ def describe_dataset(dataset: str, directory: Path | None = None) -> DatasetDesc
     class_count = _class_count(source, train_labels, test_labels)
     unused = np.setdiff1d(np.arange(class_count), train_labels)
     return DatasetDescription(shape, class_count, len(train_labels), tuple(unused.tolist()))
+
+
+def is_at_hand(dataset: str, directory: Path | None = None) -> bool:
+    """Tell whether all files of a data set are there, under their names."""
+    if dataset not in CATALOG:
+        return True
+    place = cache_directory(dataset) if directory is None else directory
+    return all(find_file(place, part, kind) for part in PARTS for kind in KINDS)
 
 
 def split_validation(train: Split, validation_size: int, seed: int) -> tuple[Split, Split | None]:

@@ -53,6 +53,7 @@ class Pictures:
     is_array : whether the file is an array of numbers in units of its own, and no picture format
     first : index in the file of the first of them
     n_stored : number of pictures in the file
+    is_cut : whether there are more than the limit that was asked for
     """
 
     path: Path
@@ -61,6 +62,7 @@ class Pictures:
     is_array: bool
     first: int = 0
     n_stored: int = 1
+    is_cut: bool = False
 
     def where(self, place: int) -> str:
         """Name one of the pictures: by the file, and by its index where there are several."""
@@ -86,7 +88,8 @@ def read_pictures(name: str, image_shape: tuple[int, int, int], limit: int) -> P
         # a name may end in a colon and digits
         if indexed is None or Path(name).exists():
             pictures = _read_all(Path(name), image_shape)
-            return replace(pictures, images=pictures.images[:limit], n_stored=len(pictures.images))
+            n_stored, images = len(pictures.images), pictures.images[:limit]
+            return replace(pictures, images=images, n_stored=n_stored, is_cut=n_stored > limit)
     pictures, index = _read_all(Path(indexed[1]), image_shape), int(indexed[2])
     n_stored = len(pictures.images)
     if index >= n_stored:

@@ -65,7 +65,7 @@ def _working_in(directory: Path) -> Iterator[None]:
     before = Path.cwd()
     os.chdir(directory)
     try:
-        with mock.patch.dict(os.environ, {"COLUMNS": "80"}):
+        with mock.patch.dict(os.environ, {"COLUMNS": "80", "XDG_CACHE_HOME": "/none"}):
             yield
     finally:
         os.chdir(before)
@@ -177,7 +177,9 @@ CASES: Mapping[str, Callable[[], str]] = {
         "inspect-shapes --config misfit.yaml --backward",
         "inspect-shapes --config lenet.yaml --threads 2",
     ),
-    "dry_run": _transcript("train --config quickstart.yaml --threads 2 --dry-run"),
+    "dry_run": _transcript(
+        "train --config quickstart.yaml --threads 2 --set data.directory=null --dry-run",
+    ),
     "list": _transcript("list"),
     "init": _transcript("init", "init", "init -"),
     "evaluation": _made_up_evaluation,

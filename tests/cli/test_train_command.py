@@ -191,6 +191,8 @@ def test_a_dry_run_needs_no_data_that_is_known_by_name(workspace: Path, cnncli: 
     assert result.code == 0
     assert result.json["network"]["total_parameters"] == 7850
     assert result.json["config"]["data"]["directory"] == str(workspace / "nowhere")
+    text = cnncli("train", "--config", "mnist.yaml", "--dry-run").out
+    assert f"the files of mnist are not in {workspace / 'nowhere'}: the run would stop" in text
     assert cnncli("train", "--config", "mnist.yaml").code == 1
 
 

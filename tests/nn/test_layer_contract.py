@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from cnncli.errors import ShapeError
 from cnncli.nn import LAYERS, Layer, check_gradients
 from tests.nn.networks import make_layer
 
@@ -286,3 +287,13 @@ def test_replicas_run_on_threads_of_their_own(name: str) -> None:
         for results in pool.map(work, [layer, *(layer.replica() for _ in range(3))]):
             for result, right in zip(results, expected, strict=True):
                 assert_same_bits(result, right)
+
+
+@every_layer
+def test_what_is_no_array_is_refused(name: str) -> None:
+    layer = build(name)
+    with pytest.raises(ShapeError, match="expected a NumPy array, got list"):
+        layer.forward([[1.0]])  # type: ignore[arg-type]
+    layer.forward(draw(layer.input_shape, 2, 0))
+    with pytest.raises(ShapeError, match="expected a NumPy array, got list"):
+        layer.backward([[1.0]])  # type: ignore[arg-type]

@@ -233,3 +233,11 @@ def test_batch_last_and_first() -> None:
 def test_orders_of_axes_need_four(change: Any) -> None:
     with pytest.raises(ShapeError, match=r"expected images of shape \(.*\), got an array of shape \(2, 2\)"):
         change(np.zeros((2, 2)))
+
+
+def test_out_of_another_dtype_is_refused() -> None:
+    x = np.full((1, 3, 3, 2), 300.5)
+    with pytest.raises(ShapeError, match="expected out of float64 as the images, got int8"):
+        im2col(x, 2, out=np.empty((4, 8), np.int8))
+    with pytest.raises(ShapeError, match="expected out of float64 and shape"):
+        col2im(im2col(x, 2), (1, 3, 3, 2), 2, out=np.zeros((1, 3, 3, 2), np.float32))

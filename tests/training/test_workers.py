@@ -201,3 +201,21 @@ def test_shared_arrays_start_as_zeros_or_as_the_copy() -> None:
     np.testing.assert_array_equal(copy, original)
     assert not np.shares_memory(copy, original)
     assert shared_array((0, 3), np.float32).shape == (0, 3)
+
+
+@pytest.mark.parametrize("team", ["fork", "threads"])
+def test_workers_that_the_system_does_not_start(team: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        if team == "fork":
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        raise RuntimeError("can't start new thread")
+
+    if team == "fork":
+        monkeypatch.setattr(os, "fork", refuse)
+    else:
+        monkeypatch.setattr("cnncli.training.workers.sys.platform", "darwin")
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+    with Workers(3) as workers:
+        run = workers.operation(lambda worker, number: None)
+        with pytest.raises(TrainingError, match=r"cannot start 3 workers: .*; use fewer --threads"):
+            run(3)
