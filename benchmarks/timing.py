@@ -6,7 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 
-# enough for allocations, caches and clock rates to settle
+# enough for allocations, caches and clock rates to resolve_sizes
 WARM_UP_SECONDS = 0.5
 WARM_UP_RUNS = 3
 MIN_RUNS = 3

@@ -1,4 +1,4 @@
-"""Everything that can go wrong for a reason the user can mend.
+"""Everything that can go wrong for a reason the user can fix.
 
 Each kind says where, what was expected, what came and what to do. `cnncli.cli` is the one place
 that turns a kind into an exit code: 2 for `ConfigError` and `UsageError`, 1 for every other.
@@ -53,11 +53,11 @@ class CheckpointError(CnncliError):
 
 
 class TrainingError(CnncliError):
-    """Training cannot go on: a worker has ended, the run cannot be written, or the numbers diverge."""
+    """Training cannot continue: a worker has ended, the run cannot be written, or the numbers diverge."""
 
 
 class DivergenceError(TrainingError):
-    """A loss, a gradient or a weight has left the range of numbers; going on would repeat it."""
+    """A loss, a gradient or a weight becomes non-finite; continuing would repeat it."""
 
 
 class GradientError(CnncliError):

@@ -144,7 +144,7 @@ def load_recorded_split(
     ----------
     directory : where the user says that the data is; None looks where the run found it, then, for a
         data set known by name, in the cache directory, and downloads what is missing there
-    listener : is told of a download
+    listener : is notified of a download
 
     Raises
     ------

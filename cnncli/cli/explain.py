@@ -16,9 +16,9 @@ from cnncli.explain import (
     BACKWARD_TOPICS,
     ORDERS,
     TOPICS,
-    Asked,
     Case,
-    Given,
+    Sample,
+    SizeRequest,
     Sizes,
     Walkthrough,
     count_from,
@@ -26,7 +26,7 @@ from cnncli.explain import (
     explain,
     laid_out,
     read_array,
-    settle,
+    resolve_sizes,
     take_digits,
     zeros,
 )
@@ -123,9 +123,11 @@ def explain_topic(
     max-pool   forward, and backward through the winners
     """
     numbers = _Numbers(topic, input_path, weight_path, values, seed, data_directory)
-    asked = Asked(topic, shape, kernel_size, stride, padding or (0, 0), upstream_shape, None, out_channels)
-    _refuse_contradictions(numbers, asked)
-    case = _case(numbers, asked, order)
+    request = SizeRequest(
+        topic, shape, kernel_size, stride, padding or (0, 0), upstream_shape, None, out_channels
+    )
+    _refuse_contradictions(numbers, request)
+    case = _case(numbers, request, order)
     if html_path is not None:
         if html_path.exists() and not overwrite:
             raise UsageError(f"{html_path}: exists already; name another file, or give --overwrite")
@@ -144,22 +146,24 @@ def write_walkthrough(walkthrough: Walkthrough, stream: Stream) -> None:
         stream.write(stream.bold(line.text) if line.is_heading else line.text)
 
 
-def _refuse_contradictions(numbers: _Numbers, asked: Asked) -> None:
+def _refuse_contradictions(numbers: _Numbers, request: SizeRequest) -> None:
     """Refuse options that mean nothing together."""
     topic = numbers.topic
     if numbers.input_path is not None:
-        _refuse("--input", "the file has its own shape and numbers", shape=asked.shape, values=numbers.values)
+        _refuse(
+            "--input", "the file has its own shape and numbers", shape=request.shape, values=numbers.values
+        )
     if numbers.weight_path is not None:
         _refuse(
             "--weight",
             "the file has its own shape",
-            kernel_size=asked.kernel_size,
-            out_channels=asked.out_channels,
+            kernel_size=request.kernel_size,
+            out_channels=request.out_channels,
         )
     if topic != "conv":
-        _refuse(topic, "it has no filters", weight=numbers.weight_path, out_channels=asked.out_channels)
+        _refuse(topic, "it has no filters", weight=numbers.weight_path, out_channels=request.out_channels)
     if topic not in BACKWARD_TOPICS:
-        _refuse(topic, "backward is for conv and max-pool", upstream_shape=asked.upstream_shape)
+        _refuse(topic, "backward is for conv and max-pool", upstream_shape=request.upstream_shape)
     if numbers.values != "digit" and numbers.data_directory is not None:
         raise UsageError("--data-dir: goes with --values digit")
 
@@ -170,26 +174,26 @@ def _refuse(beside: str, reason: str, **given: object) -> None:
             raise UsageError(f"{_flag(name)}: does not go with {beside}, {reason}")
 
 
-def _case(numbers: _Numbers, asked: Asked, order: str | None) -> Case:
-    """Make the arrays that the reader asked for."""
+def _case(numbers: _Numbers, request: SizeRequest, order: str | None) -> Case:
+    """Make the arrays that the reader request for."""
     weight = _read(numbers.weight_path, "weight", "(F, C, KH, KW)")
     if weight is not None:
         F, C, KH, KW = weight.values.shape
-        asked = asked._replace(kernel_size=(KH, KW), in_channels=C, out_channels=F)
+        request = request._replace(kernel_size=(KH, KW), in_channels=C, out_channels=F)
     x = _read(numbers.input_path, "x", "(N, C, H, W)")
     if x is not None:
-        asked = asked._replace(shape=x.values.shape)
+        request = request._replace(shape=x.values.shape)
     elif numbers.values == "digit":
-        asked = asked._replace(shape=_digit_shape(asked))
+        request = request._replace(shape=_digit_shape(request))
     try:
-        sizes = settle(asked)
+        sizes = resolve_sizes(request)
     except OptionError as error:
         raise _usage(error) from None
-    return _assembled(numbers, asked, sizes, x or _made(numbers, sizes), weight, order)
+    return _assembled(numbers, request, sizes, x or _made(numbers, sizes), weight, order)
 
 
 def _assembled(
-    numbers: _Numbers, asked: Asked, sizes: Sizes, x: Given, weight: Given | None, order: str | None
+    numbers: _Numbers, request: SizeRequest, sizes: Sizes, x: Sample, weight: Sample | None, order: str | None
 ) -> Case:
     F = sizes.upstream_shape[1]
     bias = count_from(1, "bias", (F,))
@@ -200,30 +204,30 @@ def _assembled(
     return Case(
         x,
         sizes.windows,
-        upstream=count_from(1 if asked.upstream_shape is None else 0, "dout", sizes.upstream_shape),
+        upstream=count_from(1 if request.upstream_shape is None else 0, "dout", sizes.upstream_shape),
         weight=weight,
         bias=bias,
         order=order,
-        upstream_shape=asked.upstream_shape,
+        upstream_shape=request.upstream_shape,
         seed=numbers.seed,
     )
 
 
-def _read(path: Path | None, name: str, axes: str) -> Given | None:
+def _read(path: Path | None, name: str, axes: str) -> Sample | None:
     return None if path is None else read_array(name, path, axes)
 
 
-def _digit_shape(asked: Asked) -> tuple[int, ...]:
-    if asked.shape is None:
+def _digit_shape(request: SizeRequest) -> tuple[int, ...]:
+    if request.shape is None:
         return DIGIT_SHAPE
-    if asked.shape[1:] != DIGIT_SHAPE[1:]:
+    if request.shape[1:] != DIGIT_SHAPE[1:]:
         raise UsageError(
-            f"--shape: expected N,1,28,28 with --values digit, got {','.join(map(str, asked.shape))}"
+            f"--shape: expected N,1,28,28 with --values digit, got {','.join(map(str, request.shape))}"
         )
-    return asked.shape
+    return request.shape
 
 
-def _made(numbers: _Numbers, sizes: Sizes) -> Given:
+def _made(numbers: _Numbers, sizes: Sizes) -> Sample:
     values = numbers.values or ("random" if numbers.topic == "max-pool" else "arange")
     if values == "arange":
         return count_from(0, "x", sizes.shape)

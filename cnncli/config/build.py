@@ -42,7 +42,7 @@ def build_network(
     Raises
     ------
     ConfigError : a layer does not fit the one before it, or the last one gives no score for every
-        class; with the place in the file and what mends it
+        class; with the place in the file and what fixes it
     """
     shape, layers = input_shape, list[Layer]()
     for index, choice in enumerate(config.network):
@@ -53,8 +53,8 @@ def build_network(
     network = Network(layers)
     if not network.parameters:
         message = "expected a layer with parameters to train, such as dense, got none"
-        mend = f"end with dense: {{out_features: {class_count}}}"
-        raise config.error("network", f"{message}; {mend}")
+        fix = f"end with dense: {{out_features: {class_count}}}"
+        raise config.error("network", f"{message}; {fix}")
     return network
 
 
@@ -97,7 +97,7 @@ def _build_layer(
         layer: Layer = cls(shape, **choice.options, **extras)
     except OptionError as error:
         message = f"expected {error.expected}, got {error.got}; the layer's input is {shape}"
-        message += _mend(error.option, before, shape)
+        message += _fix(error.option, before, shape)
         raise config.error(f"{path}.{error.option}", message) from None
     except ShapeError as error:
         message = str(error).removeprefix(f"{cls.__name__}: ")
@@ -125,7 +125,7 @@ def _check_batch_norm(config: Config, index: int, layer: Layer) -> None:
             raise config.error(f"network[{index}].{config.network[index].name}", message)
 
 
-def _mend(option: str, before: Sequence[Layer], shape: tuple[int, ...]) -> str:
+def _fix(option: str, before: Sequence[Layer], shape: tuple[int, ...]) -> str:
     """Say what to do about a window that does not fit its input; only shapes show that."""
     if option == "padding":
         return "; make the padding smaller or the kernel larger"
@@ -152,8 +152,8 @@ def _check_output(config: Config, shape: tuple[int, ...], class_count: int) -> N
     path = f"network[{index}].{last.name}" if last.options else f"network[{index}]"
     needed = f"({class_count},), one number for each of the {class_count} classes"
     if len(shape) != 1:
-        mend = f"add flatten and dense: {{out_features: {class_count}}} after it"
-        raise config.error(path, f"expected the last layer to give {needed}, got {shape}; {mend}")
+        fix = f"add flatten and dense: {{out_features: {class_count}}} after it"
+        raise config.error(path, f"expected the last layer to give {needed}, got {shape}; {fix}")
     if shape[0] < class_count:
         raise _too_few_outputs(config, path, last, shape[0], needed, class_count)
 

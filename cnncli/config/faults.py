@@ -61,7 +61,7 @@ class Faults:
         return len(self._found)
 
     def add(self, place: Place, key_path: str, message: str) -> None:
-        """Add a fault; of more than anyone would mend, all are raised at once.
+        """Add a fault; of more than anyone would fix, all are raised at once.
 
         Raises
         ------

@@ -36,7 +36,7 @@ _NULL_WORDS = ("none", "nil", "nothing")
 
 
 def value_hint(node: Node, check: Option[Any]) -> str:
-    """Return what would mend a refused value, with a semicolon before it, or no text at all."""
+    """Return what would fix a refused value, with a semicolon before it, or no text at all."""
     if not isinstance(node.value, str):
         return ""
     if node.value.lower() in _NULL_WORDS and _accepts(check, None):

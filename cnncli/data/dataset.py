@@ -115,7 +115,7 @@ def load_dataset(
         directory of four IDX files, or of an .npz file with x_train, y_train, x_test and y_test
     directory : where the files of a data set known by name are; None: the per-user cache directory,
         and what is missing or damaged there is downloaded
-    listener : is told of a download; None tells no one
+    listener : is notified of a download; None notifies no one
 
     Raises
     ------

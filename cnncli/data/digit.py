@@ -4,7 +4,7 @@ The digits of MNIST were scaled to fit into 20 x 20 pixels, keeping their propor
 from the averaging, and put into 28 x 28 pixels so that their centre of mass is in the middle; they are
 white on black (LeCun, Cortes and Burges, http://yann.lecun.com/exdb/mnist/).
 
-First the ground, light or dark and unevenly lit, is taken away; then the strokes are cut out, made wide
+First the background, light or dark and unevenly lit, is taken away; then the strokes are cut out, made wide
 enough, scaled and centred.
 """
 
@@ -56,8 +56,8 @@ def as_digit(plane: NDArray[np.number], white: float, where: str) -> NDArray[np.
         for image in (grey, 1 - grey):
             if _is_finished(image):
                 return np.rint(WHITE * image).astype(np.uint8)
-    ink = find_ink(shrunk(plane, LONGEST) / np.float32(white), where)
-    return _centered(_scaled(_cropped(ink)))
+    foreground = find_foreground(shrunk(plane, LONGEST) / np.float32(white), where)
+    return _centered(_scaled(_cropped(foreground)))
 
 
 def _is_finished(image: NDArray[np.float64]) -> bool:
@@ -70,14 +70,14 @@ def _is_finished(image: NDArray[np.float64]) -> bool:
     return LEAST_BOX <= max(bottom - top, right - left) <= BOX and distance <= 0.5 + CENTER_TOLERANCE
 
 
-def _cropped(ink: Plane) -> Plane:
-    top, bottom, left, right = _bounds(ink >= 0.5)
-    return ink[top:bottom, left:right]
+def _cropped(foreground: Plane) -> Plane:
+    top, bottom, left, right = _bounds(foreground >= 0.5)
+    return foreground[top:bottom, left:right]
 
 
-def _scaled(ink: Plane) -> Plane:
+def _scaled(foreground: Plane) -> Plane:
     """Scale to fit into 20 x 20, with strokes that are not too thin for that."""
-    fine = thickened(ink, BOX * FINE, FINE)
+    fine = thickened(foreground, BOX * FINE, FINE)
     H, W = (max(1, round(size / FINE)) for size in fine.shape)
     return resized(fine, (H, W))
 
@@ -106,7 +106,7 @@ def _bounds(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
     return int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1
 
 
-# the ground is a surface of second degree through the border, then through all that is not ink
+# the background is a surface of second degree through the border, then through all that is not foreground
 BORDER = 1 / 50
 FITS = 3
 # so many pixels tell a surface of six numbers as well as all of them
@@ -123,8 +123,8 @@ BLUR_PER_PIXELS = 150
 N_BINS = 256
 
 
-def find_ink(grey: Plane, where: str) -> Plane:
-    """Return how much ink is on each pixel, from 0 to 1, whichever of ink and ground is lighter.
+def find_foreground(grey: Plane, where: str) -> Plane:
+    """Return how much each pixel is drawn on, from 0 to 1, whichever of drawing and background is lighter.
 
     Parameters
     ----------
@@ -136,14 +136,14 @@ def find_ink(grey: Plane, where: str) -> Plane:
     """
     smooth = blurred(grey, round(min(grey.shape) / BLUR_PER_PIXELS))
     contrast = smooth - _surface(smooth, _border(grey.shape))
-    # ink is the lesser part of a picture, and far from the ground
+    # foreground is the lesser part of a picture, and far from the background
     if float((contrast * contrast * contrast).sum(dtype=np.float64)) < 0:
         smooth, contrast = -smooth, -contrast
     contrast = _improved(contrast, smooth)
     level = _level(contrast, where)
     # half way is the edge of a stroke, however blurred
-    ink: Plane = np.clip((contrast - 0.25 * level) / (0.5 * level), 0, 1)
-    return np.where(_near(_strokes(ink >= 0.5)), ink, np.float32(0))
+    foreground: Plane = np.clip((contrast - 0.25 * level) / (0.5 * level), 0, 1)
+    return np.where(_near(_strokes(foreground >= 0.5)), foreground, np.float32(0))
 
 
 def _border(shape: tuple[int, ...]) -> NDArray[np.bool_]:
@@ -154,27 +154,27 @@ def _border(shape: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def _improved(contrast: Plane, smooth: Plane) -> Plane:
-    """Take away the ground that is found with the ink left out; ink is positive."""
+    """Take away the background that is found with the foreground left out; foreground is positive."""
     for _ in range(FITS):
-        ground = contrast < 0.5 * otsu_threshold(contrast)
-        if np.count_nonzero(ground) < 0.2 * ground.size:
+        background = contrast < 0.5 * otsu_threshold(contrast)
+        if np.count_nonzero(background) < 0.2 * background.size:
             break
-        contrast = smooth - _surface(smooth, ground)
+        contrast = smooth - _surface(smooth, background)
     return contrast
 
 
 def _level(contrast: Plane, where: str) -> float:
-    """Return the contrast of ink, or refuse a picture that has none."""
+    """Return the contrast of foreground, or refuse a picture that has none."""
     threshold = otsu_threshold(contrast)
-    is_ink = contrast > threshold
-    ground = contrast[~is_ink]
-    level = float(np.median(contrast[is_ink])) if is_ink.any() else 0.0
-    middle = float(np.median(ground))
+    is_foreground = contrast > threshold
+    background = contrast[~is_foreground]
+    level = float(np.median(contrast[is_foreground])) if is_foreground.any() else 0.0
+    middle = float(np.median(background))
     # 1.4826 times this is the standard deviation of normal noise (Rousseeuw and Croux 1993, section 1)
-    noise = 1.4826 * float(np.median(np.abs(ground - middle)))
+    noise = 1.4826 * float(np.median(np.abs(background - middle)))
     if level < LEAST_CONTRAST or level - middle < LEAST_CONTRAST_IN_NOISE * noise:
         raise DataError(
-            f"{where}: nothing is drawn on it: expected one digit that stands out from its ground; "
+            f"{where}: nothing is drawn on it: expected one digit that stands out from its background; "
             "take a picture with more light or a thicker pen, and cut away what is around the digit"
         )
     return level
@@ -205,7 +205,7 @@ def _surface(values: Plane, chosen: NDArray[np.bool_]) -> Plane:
     v, u = y[rows], x[columns]
     basis = np.stack([np.ones_like(u), u, v, u * u, u * v, v * v], axis=1)
     targets = values[rows, columns].astype(np.float64)
-    # a level ground at first: ink or a shadow on the border would bend it
+    # a level background at first: foreground or a shadow on the border would bend it
     c = np.array([np.median(targets), 0, 0, 0, 0, 0])
     for _ in range(FITS):
         distances = np.abs(targets - basis @ c)
@@ -251,33 +251,33 @@ LEAST_WIDTH = 2.0
 OUTLINE = 4 / math.pi
 
 
-def thickened(ink: Plane, size: int, pixel: int) -> Plane:
-    """Resample ink so that its longer side is `size`, and make its strokes wide enough.
+def thickened(foreground: Plane, size: int, pixel: int) -> Plane:
+    """Resample foreground so that its longer side is `size`, and make its strokes wide enough.
 
     Parameters
     ----------
-    ink : ndarray of shape (H, W), from 0 to 1, cropped to what is drawn
+    foreground : ndarray of shape (H, W), from 0 to 1, cropped to what is drawn
     pixel : side of a pixel of the small image that will be made of the result
 
     Returns
     -------
     ndarray of shape (H', W') : the larger is `size`, both are multiples of `pixel`
     """
-    width = stroke_width(ink) / max(ink.shape)
+    width = stroke_width(foreground) / max(foreground.shape)
     least = LEAST_WIDTH * pixel / size
     # solves width * (size - 2 * radius) + 2 * radius = least * size
     radius = max(0, round(size * (least - width) / (2 * (1 - width)))) if width < least else 0
-    scale = (size - 2 * radius) / max(ink.shape)
-    inner = [max(1, round(side * scale)) for side in ink.shape]
+    scale = (size - 2 * radius) / max(foreground.shape)
+    inner = [max(1, round(side * scale)) for side in foreground.shape]
     outer = [max(pixel, pixel * round((side + 2 * radius) / pixel)) for side in inner]
     inner = [max(1, side - 2 * radius) for side in outer]
-    padded: Plane = np.pad(resized(ink, (inner[0], inner[1])), radius)
+    padded: Plane = np.pad(resized(foreground, (inner[0], inner[1])), radius)
     return _dilated(padded, radius)
 
 
-def stroke_width(ink: Plane) -> float:
+def stroke_width(foreground: Plane) -> float:
     """Estimate the mean width of strokes in pixels: twice the area by the length of the outline."""
-    mask = np.pad(ink >= 0.5, 1)
+    mask = np.pad(foreground >= 0.5, 1)
     outline = np.count_nonzero(np.diff(mask, axis=0)) + np.count_nonzero(np.diff(mask, axis=1))
     return float(2 * OUTLINE * np.count_nonzero(mask) / outline)
 

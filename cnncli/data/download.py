@@ -60,7 +60,7 @@ def download_dataset(
     ----------
     mirrors : addresses of directories to try in turn, and no others; none: those of the catalogue
     replace_damaged : whether a file that is not what its name says is replaced, or refused
-    listener : is told how it goes; None tells no one
+    listener : is notified of the progress; None notifies no one
 
     Raises
     ------
@@ -110,7 +110,7 @@ def _fill(slot: _Slot, directory: Path, mirrors: Mirrors, listener: DownloadList
         # Windows does not rename over a file that someone reads; another process may have brought it
         if fault_of_file(path, slot.known) is not None:
             raise DataError(
-                f"{path}: cannot be written: {error.strerror or error}; mend that, or name another "
+                f"{path}: cannot be written: {error.strerror or error}; fix that, or name another "
                 "directory (--directory, data.directory)"
             ) from error
     listener.placed(path, transfer)

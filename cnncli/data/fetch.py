@@ -73,13 +73,13 @@ class FetchError(Exception):
 
     Attributes
     ----------
-    may_pass : whether a further attempt may do better
+    is_retryable : whether a further attempt may do better
     retry_after : seconds that the server asks to wait before it
     """
 
-    def __init__(self, cause: str, *, may_pass: bool = False, retry_after: float = 0) -> None:
+    def __init__(self, cause: str, *, is_retryable: bool = False, retry_after: float = 0) -> None:
         super().__init__(cause)
-        self.may_pass = may_pass
+        self.is_retryable = is_retryable
         self.retry_after = retry_after
 
 
@@ -102,7 +102,7 @@ def fetch(
         try:
             return _fetch_once(url, limit_bytes, listener, patience)
         except FetchError as error:
-            if not error.may_pass:
+            if not error.is_retryable:
                 raise
             wait = max(patience.backoff_seconds * 2 ** (attempt - 1), error.retry_after)
             if wait > patience.longest_wait_seconds:
@@ -119,14 +119,14 @@ def _fetch_once(
     start = patience.clock()
     content = bytearray()
     with _Arrivals(url, limit_bytes, patience) as arrivals:
-        transfer = Transfer(url, 0, arrivals.promise(), 0)
+        transfer = Transfer(url, 0, arrivals.content_length(), 0)
         listener.received(transfer)
         for piece in arrivals.pieces():
             content += piece
             transfer = replace(transfer, n_received=len(content), seconds=patience.clock() - start)
             listener.received(transfer)
     if transfer.n_total is not None and len(content) < transfer.n_total:
-        raise FetchError(f"it ended after {len(content)} of {transfer.n_total} bytes", may_pass=True)
+        raise FetchError(f"it ended after {len(content)} of {transfer.n_total} bytes", is_retryable=True)
     return bytes(content), transfer
 
 
@@ -153,8 +153,8 @@ class _Arrivals:
     def __exit__(self, *_: object) -> None:
         self._is_abandoned.set()
 
-    def promise(self) -> int | None:
-        """Wait for the beginning of the answer; return the length that it promises, if it does."""
+    def content_length(self) -> int | None:
+        """Wait for the beginning of the answer; return the length that it declares, if it does."""
         seconds = self._patience.answer_seconds
         item = self._next(seconds, f"there was no answer within {seconds:g} s")
         assert not isinstance(item, bytes)
@@ -191,13 +191,13 @@ class _Arrivals:
             self._items.put(error)
         except Exception as error:  # whatever it is, it ends the waiting
             cause = describe_failure(self._url, error, timeout)
-            self._items.put(FetchError(cause, may_pass=not is_lasting(error)))
+            self._items.put(FetchError(cause, is_retryable=not is_lasting(error)))
 
     def _receive_answer(self, response: HTTPResponse) -> None:
         _check_status(response)
         n_total, n_received = response.length, 0
         if n_total is not None and n_total > self._limit_bytes:
-            raise FetchError(f"it promises {n_total} bytes, at most {self._limit_bytes} can be right")
+            raise FetchError(f"it declares {n_total} bytes, at most {self._limit_bytes} can be right")
         self._items.put(n_total)
         while piece := response.read1(_PIECE_BYTES):
             n_received += len(piece)
@@ -215,8 +215,10 @@ def _check_status(response: HTTPResponse) -> None:
         return
     # the phrase of the standard: what the server writes may be anything
     cause = f"it answers {status} {responses.get(status, '')}".rstrip()
-    may_pass = status in (408, 429) or status >= 500
-    raise FetchError(cause, may_pass=may_pass, retry_after=_retry_after(response.headers.get("Retry-After")))
+    is_retryable = status in (408, 429) or status >= 500
+    raise FetchError(
+        cause, is_retryable=is_retryable, retry_after=_retry_after(response.headers.get("Retry-After"))
+    )
 
 
 def _retry_after(value: str | None) -> float:
@@ -358,7 +360,7 @@ def _describe(reason: Exception, timeout: float) -> str:
 
 
 class Silent:
-    """Listens to a download and tells no one."""
+    """Listens to a download and does nothing."""
 
     def notice(self, message: str) -> None:
         """Do nothing."""

@@ -58,7 +58,7 @@ def read_idx(path: Path) -> IdxFile:
 
     Raises
     ------
-    DataError : it is missing, damaged, or does not hold exactly what its header promises
+    DataError : it is missing, damaged, or does not hold exactly what its header declares
     """
     with reading(str(path)), path.open("rb") as file, _opened(file, str(path)) as content:
         return _read(content)
@@ -81,7 +81,7 @@ def parse_idx(data: bytes, where: str) -> NDArray[Any]:
 
     Raises
     ------
-    DataError : they are damaged, or not exactly what their header promises
+    DataError : they are damaged, or not exactly what their header declares
     """
     with reading(where), _opened(io.BytesIO(data), where) as content:
         return _read(content).array
@@ -108,7 +108,7 @@ def _read(content: _Content) -> IdxFile:
     if content.stream.read(1):
         raise DataError(
             f"{content.where}: goes on after the {header.nbytes} bytes of data that its header "
-            f"promises (shape {header.shape}, {header.dtype.name}); put a good copy in its place"
+            f"declares (shape {header.shape}, {header.dtype.name}); put a good copy in its place"
         )
     return IdxFile(array, digest.hexdigest())
 
@@ -130,7 +130,7 @@ def _read_header(content: _Content) -> tuple[ArrayHeader, bytes]:
     header = ArrayHeader(dtype, struct.unpack(f">{rank}I", dimensions))
     if 0 in header.shape:
         raise DataError(f"{where}: holds nothing, its shape is {header.shape}")
-    _check_promise(header, 4 + 4 * rank + header.nbytes, content)
+    _check_declared_size(header, 4 + 4 * rank + header.nbytes, content)
     return header, magic + dimensions
 
 
@@ -148,15 +148,15 @@ def _item_type(magic: bytes, content: _Content) -> np.dtype[Any]:
     return np.dtype(_ITEM_TYPES[magic[2]])
 
 
-def _check_promise(header: ArrayHeader, promised_bytes: int, content: _Content) -> None:
+def _check_declared_size(header: ArrayHeader, declared_bytes: int, content: _Content) -> None:
     if content.compressed:
-        check_size(content.where, promised_bytes, compressed=content.stored_bytes)
+        check_size(content.where, declared_bytes, compressed=content.stored_bytes)
         return
-    if content.stored_bytes != promised_bytes:
-        relation = "ends early" if content.stored_bytes < promised_bytes else "is too long"
+    if content.stored_bytes != declared_bytes:
+        relation = "ends early" if content.stored_bytes < declared_bytes else "is too long"
         raise DataError(
-            f"{content.where}: {relation}: its header promises {promised_bytes} bytes "
+            f"{content.where}: {relation}: its header declares {declared_bytes} bytes "
             f"(shape {header.shape}, {header.dtype.name}), it has {content.stored_bytes}; "
             "put a good copy in its place"
         )
-    check_size(content.where, promised_bytes)
+    check_size(content.where, declared_bytes)

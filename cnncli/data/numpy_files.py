@@ -1,7 +1,7 @@
 """Arrays in the files of NumPy, .npy and .npz, read without trusting what they say of their size.
 
 NumPy reads the arrays, and never a pickle. Before it does, the directory of the zip file and the header of
-the array are held against each other: whatever a file promises, no more is allocated than it can hold.
+the array are held against each other: whatever a file declares, no more is allocated than it can hold.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _read_header(stream: IO[bytes], size: int, where: str) -> ArrayHeader:
     follow = size - stream.tell()
     if header.nbytes != follow:
         raise DataError(
-            f"{where}: is damaged: its header promises {header.nbytes} bytes of data (shape "
+            f"{where}: is damaged: its header declares {header.nbytes} bytes of data (shape "
             f"{_shown(shape)}, {dtype.name}), {follow} follow; put a good copy in its place"
         )
     check_size(where, header.nbytes)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cnncli.errors import DataError
 
 MAX_BYTES = 8 * 2**30
-# the most that deflate can give (zlib's technical notes); whoever promises more is lying
+# the most that deflate can give (zlib's technical notes); a file that declares more is damaged
 MAX_DEFLATE_RATIO = 1032
 # a bomb of less does no harm
 HARMLESS_BYTES = 256 * 2**20
@@ -43,7 +43,7 @@ _KNOWN_STARTS = (
 
 @dataclass(frozen=True)
 class ArrayHeader:
-    """Type and shape that a file promises for one array."""
+    """Type and shape that a file declares for one array."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -90,24 +90,24 @@ def describe_start(start: bytes) -> str:
     return f"a file that begins with the bytes {start[:8].hex(' ')}"
 
 
-def check_size(where: str, promised: int, *, compressed: int | None = None) -> None:
+def check_size(where: str, declared: int, *, compressed: int | None = None) -> None:
     """Refuse a size before anything of it is read or allocated.
 
     Parameters
     ----------
-    promised : bytes that the content is said to have
+    declared : bytes that the content is said to have
     compressed : bytes that are there, if they are deflated; None if they are not
     """
-    if promised > MAX_BYTES:
-        raise DataError(f"{where}: promises {promised} bytes; more than {MAX_BYTES} (8 GiB) are refused")
-    if compressed is not None and promised > compressed * MAX_DEFLATE_RATIO:
+    if declared > MAX_BYTES:
+        raise DataError(f"{where}: declares {declared} bytes; more than {MAX_BYTES} (8 GiB) are refused")
+    if compressed is not None and declared > compressed * MAX_DEFLATE_RATIO:
         raise DataError(
-            f"{where}: promises {promised} bytes, more than {compressed} compressed bytes can hold; "
+            f"{where}: declares {declared} bytes, more than {compressed} compressed bytes can hold; "
             "it is damaged or incomplete, put a good copy in its place"
         )
-    if compressed is not None and promised > HARMLESS_BYTES and promised > compressed * MAX_IMAGE_RATIO:
+    if compressed is not None and declared > HARMLESS_BYTES and declared > compressed * MAX_IMAGE_RATIO:
         raise DataError(
-            f"{where}: would unpack {compressed} bytes to {promised}, more than images do; if they are what "
+            f"{where}: would unpack {compressed} bytes to {declared}, more than images do; if they are what "
             "you want, store them uncompressed"
         )
 
@@ -118,7 +118,7 @@ def read_array(
     where: str,
     watch: Callable[[memoryview], None] | None = None,
 ) -> NDArray[Any]:
-    """Read the items that a header promises into a fresh, writable array of native byte order.
+    """Read the items that a header declares into a fresh, writable array of native byte order.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def read_array(
         if not n_read:
             raise DataError(
                 f"{where}: ends after {filled} of the {header.nbytes} bytes of data that its header "
-                f"promises (shape {header.shape}, {header.dtype.name}); put a complete copy in its place"
+                f"declares (shape {header.shape}, {header.dtype.name}); put a complete copy in its place"
             )
         if watch is not None:
             watch(pieces[filled : filled + n_read])

@@ -40,7 +40,7 @@ class Transfer:
 
     Attributes
     ----------
-    n_total : bytes that the server promises; None where it does not say
+    n_total : bytes that the server declares; None where it does not say
     seconds : since the request
     """
 
@@ -51,7 +51,7 @@ class Transfer:
 
 
 class DownloadListener(Protocol):
-    """Is told how a download goes."""
+    """Is notified of the progress of a download."""
 
     def notice(self, message: str) -> None:
         """Take what the user should know, in one line."""
@@ -239,7 +239,7 @@ class CachedDirectory:
     ----------
     directory : where the files are, or will be
     parts : which of them are needed
-    listener : is told of a download; None tells no one
+    listener : is notified of a download; None notifies no one
 
     Raises
     ------

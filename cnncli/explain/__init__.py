@@ -15,21 +15,21 @@ from cnncli.explain.im2col import explain_im2col
 from cnncli.explain.layout import Line, laid_out
 from cnncli.explain.max_pool import explain_max_pool
 from cnncli.explain.orders import ORDERS
-from cnncli.explain.samples import Given, count_from, draw, read_array, take_digits, zeros
-from cnncli.explain.sizes import BACKWARD_TOPICS, Asked, Sizes, settle
+from cnncli.explain.samples import Sample, count_from, draw, read_array, take_digits, zeros
+from cnncli.explain.sizes import BACKWARD_TOPICS, SizeRequest, Sizes, resolve_sizes
 from cnncli.explain.walkthrough import Check, Index, Panel, Step, Walkthrough
 
 __all__ = [
     "BACKWARD_TOPICS",
     "ORDERS",
     "TOPICS",
-    "Asked",
     "Case",
     "Check",
-    "Given",
     "Index",
     "Line",
     "Panel",
+    "Sample",
+    "SizeRequest",
     "Sizes",
     "Step",
     "Walkthrough",
@@ -38,7 +38,7 @@ __all__ = [
     "explain",
     "laid_out",
     "read_array",
-    "settle",
+    "resolve_sizes",
     "take_digits",
     "zeros",
 ]

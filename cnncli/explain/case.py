@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cnncli.explain.samples import Given
+from cnncli.explain.samples import Sample
 from cnncli.explain.textbook import Slide
 from cnncli.explain.walkthrough import Array
 from cnncli.nn import Windows, batch_first, batch_last, col2im, im2col
@@ -28,11 +28,11 @@ class Case:
     seed : of numbers that a step draws for itself
     """
 
-    x: Given
+    x: Sample
     windows: Windows
-    upstream: Given | None = None
-    weight: Given | None = None
-    bias: Given | None = None
+    upstream: Sample | None = None
+    weight: Sample | None = None
+    bias: Sample | None = None
     order: str | None = None
     upstream_shape: tuple[int, ...] | None = None
     seed: int = 0

@@ -20,7 +20,7 @@ from cnncli.explain.walkthrough import (
     Walkthrough,
     compared,
     counted,
-    solid,
+    nowrap,
 )
 from cnncli.nn import batch_first, batch_last, col2im, im2col
 
@@ -102,8 +102,8 @@ def _adding_step(case: Case, back: Array) -> Step:
         ),
         panels=(Panel("back", back, IMAGE_AXES),),
         notes=(
-            f"{solid(f'x[0, 0, {h}, {w}]')} is {written(float(case.x.values[0, 0, h, w]))} and lies in "
-            f"{counted(len(cells), 'window')}: {solid(written_sum(cells))} = "
+            f"{nowrap(f'x[0, 0, {h}, {w}]')} is {written(float(case.x.values[0, 0, h, w]))} and lies in "
+            f"{counted(len(cells), 'window')}: {nowrap(written_sum(cells))} = "
             f"{written(float(back[0, 0, h, w]))}.",
         ),
     )
@@ -245,12 +245,12 @@ def _adjoint_step(case: Case, dcols: Array, dx: Array) -> Step:
         ),
         panels=(Panel("dcols", dcols, MATRIX_AXES), Panel("dx", dx, IMAGE_AXES)),
         notes=(
-            f"The gradient of {solid(f'x[0, 0, {h}, {w}]')} is {solid(written_sum(cells))} = "
+            f"The gradient of {nowrap(f'x[0, 0, {h}, {w}]')} is {nowrap(written_sum(cells))} = "
             f"{written(float(dx[0, 0, h, w]))}.",
             "That is what a transpose (the adjoint) is: for every x and every dcols, "
-            f"{solid('<im2col(x), dcols>')} = {solid('<x, col2im(dcols)>')}, where < , > multiplies cell by "
-            "cell and adds up. Here:",
-            f"{NO_BREAK * 2}{solid('<im2col(x), dcols> = ' + exact(left))}",
-            f"{NO_BREAK * 2}{solid('<x, col2im(dcols)> = ' + exact(right))}",
+            f"{nowrap('<im2col(x), dcols>')} = {nowrap('<x, col2im(dcols)>')}, where < , > multiplies cell "
+            "by cell and adds up. Here:",
+            f"{NO_BREAK * 2}{nowrap('<im2col(x), dcols> = ' + exact(left))}",
+            f"{NO_BREAK * 2}{nowrap('<x, col2im(dcols)> = ' + exact(right))}",
         ),
     )

@@ -10,7 +10,7 @@ from cnncli.explain.lines import crop_line, padded_shape, reach
 from cnncli.explain.mistakes import col2im_that_adds_once, col2im_that_stores
 from cnncli.explain.numbers import written, written_all, written_sum
 from cnncli.explain.traced_pixel import cells_of_one_pixel
-from cnncli.explain.walkthrough import Array, Panel, Step, solid
+from cnncli.explain.walkthrough import Array, Panel, Step, nowrap
 
 
 def mistakes_step(case: Case, dcols: Array, dx: Array) -> Step:
@@ -60,7 +60,7 @@ def _notes_on_mistakes(case: Case, dcols: Array, dx: Array, stored: Array) -> li
             "see them."
         ]
     notes = [
-        f"For {solid(f'x[0, 0, {h}, {w}]')} the sum {solid(written_sum(cells))} = "
+        f"For {nowrap(f'x[0, 0, {h}, {w}]')} the sum {nowrap(written_sum(cells))} = "
         f"{written(float(dx[0, 0, h, w]))} is right; both keep {written(float(stored[0, 0, h, w]))} of it."
     ]
     if not case.windows.is_padded:

@@ -11,7 +11,7 @@ from cnncli.explain.case import Case
 from cnncli.explain.im2col import IMAGE_AXES, MATRIX_AXES, image_step
 from cnncli.explain.lines import crop_line, padded_shape, reach, window_lines
 from cnncli.explain.orders import orders_step
-from cnncli.explain.walkthrough import Array, Check, Panel, Step, Walkthrough, compared, counted, solid
+from cnncli.explain.walkthrough import Array, Check, Panel, Step, Walkthrough, compared, counted, nowrap
 from cnncli.nn import Conv2D, batch_first, batch_last
 from cnncli.nn.layout import cut_into_blocks
 from cnncli.nn.options import PaddingLike
@@ -85,7 +85,7 @@ def explain_conv(case: Case) -> Walkthrough:
 
 def _product(left: tuple[int, ...], right: tuple[int, ...]) -> str:
     """Write the shapes of a matrix product: ``(2, 4) @ (4, 6) = (2, 6)``."""
-    return solid(f"{left} @ {right} = {(*left[:-1], *right[1:])}")
+    return nowrap(f"{left} @ {right} = {(*left[:-1], *right[1:])}")
 
 
 def _layer(case: Case, weight: Array, bias: Array) -> Conv2D:

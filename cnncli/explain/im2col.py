@@ -11,7 +11,7 @@ from cnncli.explain.case import Case, columns_of_rows
 from cnncli.explain.lines import place, window_lines
 from cnncli.explain.numbers import written, written_all
 from cnncli.explain.orders import orders_step
-from cnncli.explain.walkthrough import Array, Index, Panel, Step, Walkthrough, compared, counted, solid
+from cnncli.explain.walkthrough import Array, Index, Panel, Step, Walkthrough, compared, counted, nowrap
 from cnncli.nn import Conv2D, batch_first, batch_last
 from cnncli.nn.options import PaddingLike
 
@@ -110,7 +110,7 @@ def _one_window_step(case: Case) -> Step:
     return Step(
         title="One window becomes one column",
         why=f"The window (oh, ow) = ({oh}, {ow}) of image 0 {at}. Read row by row, one channel after the "
-        f"other, its cells are column {solid(f'(oh*OW + ow)*N + n = {column}')} of the matrix.",
+        f"other, its cells are column {nowrap(f'(oh*OW + ow)*N + n = {column}')} of the matrix.",
         code=(
             *window_lines(windows),
             f"window = windows[0, :, {oh}, {ow}]",
@@ -137,7 +137,7 @@ def _origin_step(case: Case) -> Step:
     return Step(
         title="Where every cell comes from",
         why=f"Row (c, i, j) is one cell of the window, column (oh, ow, n) is one window of one image, and "
-        f"they meet at {solid('x[n, c, h, w]')} with {solid(f'h = {h}')} and {solid(f'w = {w}')}. "
+        f"they meet at {nowrap('x[n, c, h, w]')} with {nowrap(f'h = {h}')} and {nowrap(f'w = {w}')}. "
         "Below stands h,w.",
         code=_origin_lines(case),
         panels=(Panel("origin", origin, MATRIX_AXES, rows=rows, columns=columns, write=write),),

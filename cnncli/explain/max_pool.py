@@ -20,7 +20,7 @@ from cnncli.explain.walkthrough import (
     Walkthrough,
     compared,
     counted,
-    solid,
+    nowrap,
 )
 from cnncli.nn import Conv2D, MaxPool2D, Network, batch_first, batch_last
 
@@ -142,7 +142,7 @@ def _scatter_step(pooled: Pooled) -> Step:
         marks = ", ".join("1" if cell == pooled.arg_max[0] else "0" for cell in range(pool_size))
         gradient = written(float(pooled.dout_t.ravel()[0]))
         notes.append(
-            f"In row 0 the gradient of the maximum is {solid(f'({marks})')}: 1 for the cell that won, 0 for "
+            f"In row 0 the gradient of the maximum is {nowrap(f'({marks})')}: 1 for the cell that won, 0 for "
             f"those that did not. Times the upstream gradient {gradient} it is the row."
         )
     return Step(
@@ -167,7 +167,7 @@ def _col2im_step(pooled: Pooled) -> Step:
     return Step(
         title="col2im brings every cell back to its pixel: dx",
         why="The rows of the channels of one window are joined, "
-        f"{solid(f'(N*OH*OW, C*KH*KW) = {dcol.shape}')}, and col2im adds each cell onto the pixel that "
+        f"{nowrap(f'(N*OH*OW, C*KH*KW) = {dcol.shape}')}, and col2im adds each cell onto the pixel that "
         "im2col took it from.",
         code=(
             f"dcol = dmax.reshape{dcol.shape}",

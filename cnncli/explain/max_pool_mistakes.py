@@ -9,7 +9,7 @@ from cnncli.explain.lines import place
 from cnncli.explain.mistakes import pool_that_pays_ties, pool_that_stores
 from cnncli.explain.numbers import exact, written, written_sum
 from cnncli.explain.pooled import Pooled
-from cnncli.explain.walkthrough import Array, Panel, Step, counted, solid
+from cnncli.explain.walkthrough import Array, Panel, Step, counted, nowrap
 from cnncli.nn import MaxPool2D, batch_first, batch_last
 
 PART = "What goes wrong"
@@ -113,7 +113,7 @@ def _overlaps_step(pooled: Pooled, wins: Array) -> Step:
     near, text = _surroundings(pooled, n, c, h, w)
     stored = pool_that_stores(pooled.winners, pooled.dout, pooled.case.x.values.shape, pooled.case.slide)
     shares = _shares(pooled, n, c, h, w)
-    pixel = solid(f"x[{n}, {c}, {h}, {w}]")
+    pixel = nowrap(f"x[{n}, {c}, {h}, {w}]")
     return Step(
         title="Overlaps: a pixel wins twice, and `=` keeps one gradient",
         why="Where windows overlap one pixel can be the largest of several. Its gradients add up, so dx is "
@@ -130,7 +130,7 @@ def _overlaps_step(pooled: Pooled, wins: Array) -> Step:
         ),
         notes=(
             f"{pixel} = {written(float(pooled.case.x.values[n, c, h, w]))} wins "
-            f"{counted(len(shares), 'window')}: {solid(written_sum(shares))} = "
+            f"{counted(len(shares), 'window')}: {nowrap(written_sum(shares))} = "
             f"{written(float(pooled.dx[n, c, h, w]))}; stored keeps {written(float(stored[n, c, h, w]))}.",
         ),
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnncli.explain.numbers import shortened
-from cnncli.explain.walkthrough import Array, Panel, Step, counted, solid
+from cnncli.explain.walkthrough import Array, Panel, Step, counted, nowrap
 
 ORDERS: Mapping[str, str] = {
     "NCHW": "PyTorch, the book",
@@ -69,7 +69,7 @@ def orders_step(name: str, x: Array, order: str) -> Step:
         table=tuple(rows),
         notes=(
             f"The table follows element (n, c, h, w) = {element}, which is {x[element]:g}. R itself counts "
-            f"from 1 and keeps the first axis together, so there it is {solid(in_r)}, at offset "
+            f"from 1 and keeps the first axis together, so there it is {nowrap(in_r)}, at offset "
             f"{_offset_in_r(shape, element)}.",
         ),
     )

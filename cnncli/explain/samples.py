@@ -21,7 +21,7 @@ LARGEST = 1e100
 RANDOM_BELOW = 10
 
 
-class Given(NamedTuple):
+class Sample(NamedTuple):
     """An array, the code that makes it, and what there is to say of it.
 
     Attributes
@@ -38,23 +38,23 @@ class Given(NamedTuple):
     is_picture: bool = False
 
 
-def count_from(start: int, name: str, shape: tuple[int, ...]) -> Given:
+def count_from(start: int, name: str, shape: tuple[int, ...]) -> Sample:
     """Count in row-major order, so that every number tells its place."""
     stop = start + math.prod(shape)
     bounds = f"{stop}.0" if start == 0 else f"{start}.0, {stop}"
     values = np.arange(start, stop, dtype=np.float64).reshape(shape)
-    return Given(values, (f"{name} = np.arange({bounds}).reshape{shape}",))
+    return Sample(values, (f"{name} = np.arange({bounds}).reshape{shape}",))
 
 
-def zeros(name: str, shape: tuple[int, ...]) -> Given:
+def zeros(name: str, shape: tuple[int, ...]) -> Sample:
     """Take zeros."""
-    return Given(np.zeros(shape), (f"{name} = np.zeros({shape})",))
+    return Sample(np.zeros(shape), (f"{name} = np.zeros({shape})",))
 
 
-def draw(name: str, shape: tuple[int, ...], seed: int) -> Given:
+def draw(name: str, shape: tuple[int, ...], seed: int) -> Sample:
     """Draw whole numbers from 0 to 9."""
     drawn = np.random.default_rng(seed).integers(0, RANDOM_BELOW, shape)
-    return Given(
+    return Sample(
         drawn.astype(np.float64),
         (
             f"rng = np.random.default_rng({seed})",
@@ -65,7 +65,7 @@ def draw(name: str, shape: tuple[int, ...], seed: int) -> Given:
 
 def take_digits(
     name: str, n_images: int, seed: int, directory: Path | None, listener: DownloadListener | None
-) -> Given:
+) -> Sample:
     """Choose digits of MNIST's test set.
 
     Parameters
@@ -80,7 +80,7 @@ def take_digits(
     chosen = np.random.default_rng(seed).choice(len(test), n_images, replace=False)
     where = "None" if directory is None else f"Path({str(directory)!r})"
     shown = ", ".join(f"number {i}, a {test.labels[i]}" for i in chosen[:3].tolist())
-    return Given(
+    return Sample(
         test.images[chosen].astype(np.float64),
         (
             "from pathlib import Path",
@@ -94,7 +94,7 @@ def take_digits(
     )
 
 
-def read_array(name: str, path: Path, axes: str) -> Given:
+def read_array(name: str, path: Path, axes: str) -> Sample:
     """Read an array of rank 4 from an .npy file.
 
     Raises
@@ -111,7 +111,7 @@ def read_array(name: str, path: Path, axes: str) -> Given:
     if stored.dtype != np.float64:
         code += ".astype(float)"
         remark = f"The file holds {stored.dtype.name}; everything below is computed in float64."
-    return Given(values, (f"{name} = {code}",), remark)
+    return Sample(values, (f"{name} = {code}",), remark)
 
 
 def _check_header(header: ArrayHeader, path: Path, axes: str) -> None:
@@ -119,7 +119,7 @@ def _check_header(header: ArrayHeader, path: Path, axes: str) -> None:
     if dtype.kind not in "biuf":
         raise DataError(f"{path}: expected real numbers, got {_short(dtype)}; save a part of it with np.save")
     if len(shape) != 4:
-        raise DataError(f"{path}: expected an array of shape {axes}, got {_short(shape)}{_mend(shape)}")
+        raise DataError(f"{path}: expected an array of shape {axes}, got {_short(shape)}{_fix(shape)}")
     if 0 in shape:
         raise DataError(f"{path}: holds no numbers, its shape is {shape}")
     if math.prod(shape) > MOST_NUMBERS:
@@ -134,7 +134,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _mend(shape: tuple[int, ...]) -> str:
+def _fix(shape: tuple[int, ...]) -> str:
     if len(shape) == 2:
         return f"; one image of one channel is x.reshape{(1, 1, *shape)}"
     if len(shape) == 3:

@@ -21,7 +21,7 @@ Pair = tuple[int, int]
 Shape = tuple[int, ...]
 
 
-class Asked(NamedTuple):
+class SizeRequest(NamedTuple):
     """What the reader said; None stands for what was left open.
 
     Attributes
@@ -50,7 +50,7 @@ class Sizes(NamedTuple):
     upstream_shape: Shape
 
 
-def settle(asked: Asked) -> Sizes:
+def resolve_sizes(request: SizeRequest) -> Sizes:
     """Fill in what was left open.
 
     Images that were not given get the size that the upstream gradient needs, or a small one.
@@ -59,55 +59,55 @@ def settle(asked: Asked) -> Sizes:
     ------
     OptionError : the kernel does not fit, shapes contradict each other, or it is too much for a page
     """
-    kernel = asked.kernel_size or DEFAULT_KERNEL
-    stride = asked.stride or (kernel if asked.topic == POOL else (1, 1))
+    kernel = request.kernel_size or DEFAULT_KERNEL
+    stride = request.stride or (kernel if request.topic == POOL else (1, 1))
     _check_kernel(kernel)
-    shape = asked.shape or _shape_for(asked, kernel, stride)
+    shape = request.shape or _shape_for(request, kernel, stride)
     N, C, H, W = shape
-    if asked.in_channels not in (None, C):
-        raise OptionError("weight", f"kernels for {C} channels, as the input has", f"{asked.in_channels}")
-    windows = windows_over((H, W), kernel, stride, asked.padding)
+    if request.in_channels not in (None, C):
+        raise OptionError("weight", f"kernels for {C} channels, as the input has", f"{request.in_channels}")
+    windows = windows_over((H, W), kernel, stride, request.padding)
     _check_amount(shape, windows)
-    F = C if asked.topic == POOL else _out_channels(asked)
+    F = C if request.topic == POOL else _out_channels(request)
     _check_amount_of("out_channels", (F, C, *kernel))
     upstream_shape = (N, F, *windows.output_size)
     _check_amount_of("upstream_shape", upstream_shape)
-    if asked.upstream_shape not in (None, upstream_shape):
+    if request.upstream_shape not in (None, upstream_shape):
         raise OptionError(
             "upstream_shape",
             f"{_written(upstream_shape)}, what comes out for images of shape {_written(shape)}",
-            _written(asked.upstream_shape or ()),
+            _written(request.upstream_shape or ()),
         )
     return Sizes(shape, windows, upstream_shape)
 
 
-def _out_channels(asked: Asked) -> int:
-    if asked.out_channels is not None:
-        return asked.out_channels
-    return asked.upstream_shape[1] if asked.upstream_shape else DEFAULT_OUT_CHANNELS
+def _out_channels(request: SizeRequest) -> int:
+    if request.out_channels is not None:
+        return request.out_channels
+    return request.upstream_shape[1] if request.upstream_shape else DEFAULT_OUT_CHANNELS
 
 
-def _shape_for(asked: Asked, kernel: Pair, stride: Pair) -> Shape:
-    C = asked.in_channels or 1
-    if asked.upstream_shape is None:
+def _shape_for(request: SizeRequest, kernel: Pair, stride: Pair) -> Shape:
+    C = request.in_channels or 1
+    if request.upstream_shape is None:
         # two windows down and across; a matrix of windows is not to look like its transpose
-        more = stride[1] if asked.topic in ("im2col", CONV) else 0
+        more = stride[1] if request.topic in ("im2col", CONV) else 0
         return 1, C, kernel[0] + stride[0], kernel[1] + stride[1] + more
-    N, F, OH, OW = asked.upstream_shape
-    size = [_size_for(asked, axis, (OH, OW)[axis], kernel, stride) for axis in (0, 1)]
-    return N, F if asked.topic == POOL else C, *size
+    N, F, OH, OW = request.upstream_shape
+    size = [_size_for(request, axis, (OH, OW)[axis], kernel, stride) for axis in (0, 1)]
+    return N, F if request.topic == POOL else C, *size
 
 
-def _size_for(asked: Asked, axis: int, n_windows: int, kernel: Pair, stride: Pair) -> int:
+def _size_for(request: SizeRequest, axis: int, n_windows: int, kernel: Pair, stride: Pair) -> int:
     """Find the least height or width that gives so many windows."""
-    if isinstance(asked.padding, str):
+    if isinstance(request.padding, str):
         return n_windows * stride[axis]
-    size = (n_windows - 1) * stride[axis] + kernel[axis] - 2 * asked.padding[axis]
+    size = (n_windows - 1) * stride[axis] + kernel[axis] - 2 * request.padding[axis]
     if size < 1:
         raise OptionError(
             "padding",
             f"less, for {n_windows} windows of {kernel[axis]} need no image at all then",
-            _written(asked.padding),
+            _written(request.padding),
         )
     return size
 

@@ -154,6 +154,6 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{ending}"
 
 
-def solid(formula: str) -> str:
+def nowrap(formula: str) -> str:
     """Keep a formula in one line."""
     return formula.replace(" ", NO_BREAK)

@@ -84,7 +84,7 @@ DAMAGED_LABELS: dict[str, tuple[Callable[[], bytes], str]] = {
     "flipped bit in the gzip": (lambda: with_flipped_bit(gzip.compress(raw_labels()), 3000), "is damaged"),
     "html": (lambda: b"<html>503</html>", "got an HTML or XML page"),
     "empty": (lambda: b"", "got an empty file"),
-    "first half": (lambda: raw_labels()[:5004], "promises 10008 bytes .* it has 5004"),
+    "first half": (lambda: raw_labels()[:5004], "declares 10008 bytes .* it has 5004"),
     "first half of the gzip": (lambda: gzip.compress(raw_labels())[:2000], "ends early"),
     "other digits": (lambda: idx_bytes(np.zeros(10_000, np.uint8)), "this is not MNIST's t10k-labels file"),
 }

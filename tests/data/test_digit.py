@@ -14,7 +14,7 @@ from cnncli.data.digit import (
     LEAST_WIDTH,
     as_digit,
     blurred,
-    find_ink,
+    find_foreground,
     label_parts,
     otsu_threshold,
     resized,
@@ -155,9 +155,9 @@ def test_whatever_the_picture_it_is_a_digit_or_refused(plane: NDArray[np.uint8])
 
 def test_uneven_light_is_taken_away(digits: NDArray[np.uint8]) -> None:
     rng = np.random.default_rng(3)
-    ink = find_ink(photo_of(digits[0], rng) / np.float32(255), "a")
+    foreground = find_foreground(photo_of(digits[0], rng) / np.float32(255), "a")
     # a seven covers little of its sheet
-    assert 0.02 < (ink > 0.5).mean() < 0.2 and np.median(ink) == 0
+    assert 0.02 < (foreground > 0.5).mean() < 0.2 and np.median(foreground) == 0
 
 
 @given(arrays(np.bool_, st.tuples(st.integers(1, 9), st.integers(1, 9))))
@@ -227,6 +227,6 @@ def test_the_threshold_separates_best(values: NDArray[np.uint8]) -> None:
 
 @pytest.mark.parametrize("stroke", [3, 8, 20])
 def test_the_width_of_a_stroke(stroke: int) -> None:
-    ink = (bar(300, 240, stroke) < 128).astype(np.float32)[10:-10, 10:-10]
+    foreground = (bar(300, 240, stroke) < 128).astype(np.float32)[10:-10, 10:-10]
     # along the axes, an outline is no longer than it looks
-    assert stroke_width(ink) * np.pi / 4 == pytest.approx(stroke, rel=0.02)
+    assert stroke_width(foreground) * np.pi / 4 == pytest.approx(stroke, rel=0.02)

@@ -102,22 +102,22 @@ WRONG_FILES = {
     "rank 5": (header_bytes(0x08, 1, 1, 1, 1, 1) + b"a", "rank 1 to 4, got rank 5"),
     "no items": (header_bytes(0x08, 0, 28, 28), r"holds nothing, its shape is \(0, 28, 28\)"),
     "half a header": (header_bytes(0x08, 2, 3, 4)[:10], "ends inside its header, after 10 of 16 bytes"),
-    "half a file": (idx_bytes(SMALL)[:28], "promises 40 bytes .* it has 28"),
-    "one byte too many": (idx_bytes(SMALL) + b"\0", "promises 40 bytes .* it has 41"),
+    "half a file": (idx_bytes(SMALL)[:28], "declares 40 bytes .* it has 28"),
+    "one byte too many": (idx_bytes(SMALL) + b"\0", "declares 40 bytes .* it has 41"),
     "half a gzip": (PACKED[: len(PACKED) // 2], "compressed data ends early"),
     "gzip start alone": (b"\x1f\x8b", "compressed data ends early"),
     "half a file, gzipped": (gzip.compress(idx_bytes(SMALL)[:28]), "ends after 12 of the 24 bytes"),
     "too much, gzipped": (gzip.compress(idx_bytes(SMALL) + b"\0"), "goes on after the 24 bytes"),
     "gzip with a tail": (PACKED + b"tail", "is damaged"),
     "gzip checksum": (PACKED[:-8] + b"abcd" + PACKED[-4:], r"is damaged \(CRC check failed"),
-    "raw, promises the world": (header_bytes(0x0E, *[2**32 - 1] * 4), "promises .* it has 20"),
-    "gzip, promises the world": (
+    "raw, declares the world": (header_bytes(0x0E, *[2**32 - 1] * 4), "declares .* it has 20"),
+    "gzip, declares the world": (
         gzip.compress(header_bytes(0x0E, *[2**32 - 1] * 4)),
-        r"promises \d+ bytes; more than 8589934592 \(8 GiB\) are refused",
+        r"declares \d+ bytes; more than 8589934592 \(8 GiB\) are refused",
     ),
-    "gzip, promises 4 GB": (
+    "gzip, declares 4 GB": (
         gzip.compress(header_bytes(0x08, 2**32 - 1)),
-        r"promises 4294967303 bytes, more than \d+ compressed bytes can hold",
+        r"declares 4294967303 bytes, more than \d+ compressed bytes can hold",
     ),
 }
 

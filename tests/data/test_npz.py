@@ -205,8 +205,8 @@ def test_what_is_no_npz(path: Path, content: bytes, message: str) -> None:
 
 
 HEADERS = {
-    "promises more than follows": (huge_npy((2**31, 28, 28)), r"promises 1683627180032 bytes .*, 0 follow"),
-    "promises less": (huge_npy((2, 3, 3)) + bytes(19), r"promises 18 bytes .*, 19 follow"),
+    "promises more than follows": (huge_npy((2**31, 28, 28)), r"declares 1683627180032 bytes .*, 0 follow"),
+    "promises less": (huge_npy((2, 3, 3)) + bytes(19), r"declares 18 bytes .*, 19 follow"),
     "negative length": (
         npy_with_header("{'descr':'|u1','fortran_order':False,'shape':(-1,4)}"),
         "header cannot be read",
@@ -261,7 +261,7 @@ def declare_size(path: Path, size: int) -> None:
     ("compression", "message"),
     [
         (zipfile.ZIP_STORED, "is damaged"),
-        (zipfile.ZIP_DEFLATED, "promises 4000000000 bytes, more than .* compressed bytes can hold"),
+        (zipfile.ZIP_DEFLATED, "declares 4000000000 bytes, more than .* compressed bytes can hold"),
     ],
 )
 def test_zip_directory_that_lies(path: Path, compression: int, message: str) -> None:
@@ -275,7 +275,7 @@ def test_zip_directory_that_lies(path: Path, compression: int, message: str) -> 
 def test_more_than_8_gib_is_refused_unread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cnncli.data.reading.MAX_BYTES", 400)
     write_npz(path, small_arrays())
-    with pytest.raises(DataError, match=r"x_train: promises 416 bytes; more than 400"):
+    with pytest.raises(DataError, match=r"x_train: declares 416 bytes; more than 400"):
         load_dataset(str(path))
 
 

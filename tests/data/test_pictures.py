@@ -118,7 +118,7 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", EIGHT)
     whole = (tmp_path / "a.npy").read_bytes()
     for content, message in (
-        (whole[:-1], "its header promises 8 bytes of data .*, 7 follow"),
+        (whole[:-1], "its header declares 8 bytes of data .*, 7 follow"),
         (whole + b"x", "9 follow"),
         (b"", "expected a picture .*, got an empty file"),
         (b"GIF89a", "expected a picture|is damaged"),

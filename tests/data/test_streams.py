@@ -30,7 +30,7 @@ def test_sizes_that_may_be_right(promised: int, compressed: int | None) -> None:
 @pytest.mark.parametrize(
     ("promised", "compressed", "message"),
     [
-        (1033, 1, "a: promises 1033 bytes, more than 1 compressed bytes can hold"),
+        (1033, 1, "a: declares 1033 bytes, more than 1 compressed bytes can hold"),
         (HARMLESS_BYTES + 1, HARMLESS_BYTES // 200, "a: would unpack 1342177 bytes to 268435457"),
         (MAX_BYTES + 1, MAX_BYTES, "8 GiB"),
         (MAX_BYTES + 1, None, "8 GiB"),

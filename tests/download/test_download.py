@@ -165,7 +165,7 @@ WRONG_ANSWERS: dict[str, tuple[Callable[[SmallDataset, SmallDataset], Answer], s
     "stall": (lambda mnist, fashion: stall(), "nothing came within 0.3 s (3 attempts)"),
     "endless promise": (
         lambda mnist, fashion: text(b"HTTP/1.0 200 OK\r\nContent-Length: 99999999999\r\n\r\n"),
-        "it promises 99999999999 bytes, at most 32431 can be right",
+        "it declares 99999999999 bytes, at most 32431 can be right",
     ),
 }
 

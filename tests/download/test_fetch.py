@@ -126,7 +126,7 @@ def test_chunks_that_end_early_or_make_no_sense(server: LocalServer, waits: Wait
 
 def test_more_than_can_be_right_is_not_even_begun(server: LocalServer, waits: Waits) -> None:
     cause = fault(server, waits, stall(OK + b"Content-Length: 10000000000\r\n\r\n"))
-    assert cause == f"it promises 10000000000 bytes, at most {LIMIT} can be right"
+    assert cause == f"it declares 10000000000 bytes, at most {LIMIT} can be right"
     assert server.requests == ["/a"]
 
 

@@ -8,16 +8,16 @@ import numpy as np
 from hypothesis import assume
 from numpy.typing import NDArray
 
-from cnncli.explain import Asked, Case, Given, Panel, Walkthrough, count_from, settle
+from cnncli.explain import Case, Panel, Sample, SizeRequest, Walkthrough, count_from, resolve_sizes
 from cnncli.nn import windows_over
 from tests.nn.geometries import Geometry
 
 OUT_CHANNELS = 3
 
 
-def given(name: str, values: NDArray[Any]) -> Given:
+def given(name: str, values: NDArray[Any]) -> Sample:
     """Wrap an array whose line of code hands it over as it is."""
-    return Given(values, (f"{name} = given_{name}",))
+    return Sample(values, (f"{name} = given_{name}",))
 
 
 def case_of_geometry(geometry: Geometry, *, pooling: bool = False, whole: bool = False) -> Case:
@@ -41,9 +41,9 @@ def case_of_geometry(geometry: Geometry, *, pooling: bool = False, whole: bool =
     )
 
 
-def case_of(x: NDArray[Any], **asked: Any) -> Case:
+def case_of(x: NDArray[Any], **request: Any) -> Case:
     """Make a case of images (N, C, H, W), counting from 1 in all else."""
-    sizes = settle(Asked(asked.pop("topic", "im2col"), shape=x.shape, **asked))
+    sizes = resolve_sizes(SizeRequest(request.pop("topic", "im2col"), shape=x.shape, **request))
     F = sizes.upstream_shape[1]
     return Case(
         given("x", x),

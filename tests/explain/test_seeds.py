@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from numpy.typing import NDArray
 
-from cnncli.explain import Asked, Case, Walkthrough, count_from, draw, explain, laid_out, settle
+from cnncli.explain import Case, SizeRequest, Walkthrough, count_from, draw, explain, laid_out, resolve_sizes
 from cnncli.nn import batch_first, batch_last, col2im, im2col
 from tests.explain.cases import case_of, panels
 from tests.nn.geometries import Geometry, geometries
@@ -19,7 +19,7 @@ LAST_ROW = [n + 398999 for n in FIRST_ROW]
 
 
 def pool_from_upstream(shape: tuple[int, ...], order: str | None = None) -> Case:
-    sizes = settle(Asked("max-pool", upstream_shape=shape))
+    sizes = resolve_sizes(SizeRequest("max-pool", upstream_shape=shape))
     return Case(
         draw("x", sizes.shape, 0),
         sizes.windows,

@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cnncli.explain import TOPICS, Asked, Case, Walkthrough, count_from, draw, explain, laid_out, settle
+from cnncli.explain import (
+    TOPICS,
+    Case,
+    SizeRequest,
+    Walkthrough,
+    count_from,
+    draw,
+    explain,
+    laid_out,
+    resolve_sizes,
+)
 from cnncli.explain.walkthrough import Check, compared
 from cnncli.nn import windows
 from tests.explain.cases import case_of, case_of_geometry, check_code, panels, run_code
@@ -191,7 +201,7 @@ def test_a_dout_of_ones_hides_the_missing_factor() -> None:
 
 
 def default_case(topic: str) -> Case:
-    sizes = settle(Asked(topic))
+    sizes = resolve_sizes(SizeRequest(topic))
     F = sizes.upstream_shape[1]
     make = draw("x", sizes.shape, 0) if topic == "max-pool" else count_from(0, "x", sizes.shape)
     return Case(

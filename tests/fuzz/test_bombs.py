@@ -75,15 +75,15 @@ TERABYTES = (10**6, 1000, 1000)
 DATASETS: dict[str, tuple[Callable[[], list[Entry]], str]] = {
     "terabytes in a header": (
         lambda: changed(stored, x_train=promise(TERABYTES)),
-        "promises 1000000000000 bytes of data",
+        "declares 1000000000000 bytes of data",
     ),
     "terabytes in a packed header": (
         lambda: changed(deflated, x_train=promise(TERABYTES)),
-        "promises 1000000000000 bytes of data",
+        "declares 1000000000000 bytes of data",
     ),
     "more than can be counted": (
         lambda: changed(stored, x_train=promise((2**62, 2**62, 2**62))),
-        "its header promises",
+        "its header declares",
     ),
     "terabytes in the directory": (
         lambda: [sized(entry, 2**32 - 2) for entry in changed(stored)],
@@ -131,7 +131,7 @@ def entries_of(arrays: dict[str, bytes], make: Callable[[bytes, bytes], Entry] =
 CHECKPOINTS: dict[str, tuple[Callable[[dict[str, bytes]], list[Entry]], str]] = {
     "terabytes": (
         lambda arrays: entries_of(arrays | {"parameters/5/weight": promise((10**6, 10**6), "<f4")}),
-        "is damaged: its header promises",
+        "is damaged: its header declares",
     ),
     "packed": (lambda arrays: entries_of(arrays, deflated), "compressed"),
     "bomb": (lambda arrays: [*entries_of(arrays), bomb()], "compressed"),

@@ -129,7 +129,7 @@ def test_a_header_that_promises_terabytes_is_refused_unread(saved: Path) -> None
     header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000, 1000000), }"
     with zipfile.ZipFile(saved, "w") as file:
         file.writestr("metadata.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
-    with pytest.raises(CheckpointError, match="its header promises"):
+    with pytest.raises(CheckpointError, match="its header declares"):
         load_checkpoint(saved)
 
 
