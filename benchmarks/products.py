@@ -17,7 +17,7 @@ from cnncli.data import Normalization, Split
 from cnncli.nn import LayerPass, Network
 from cnncli.training import Workers
 from cnncli.training.gradients import BatchGradients
-from cnncli.training.profile import multiply_adds
+from cnncli.training.step_profile import multiply_adds
 
 Array: TypeAlias = NDArray[Any]
 

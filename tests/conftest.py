@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from cnncli.data import download, fetch
+from cnncli.data import fetch, mirrors
 
 # examples are not timed: a busy machine must not fail a test
 settings.register_profile("cnncli", deadline=None)
@@ -29,5 +29,5 @@ def no_network() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(socket, "getaddrinfo", look_up_here)
-        monkeypatch.setattr(download, "PATIENCE", replace(fetch.PATIENCE, sleep=lambda seconds: None))
+        monkeypatch.setattr(mirrors, "PATIENCE", replace(fetch.PATIENCE, sleep=lambda seconds: None))
         yield

@@ -126,6 +126,11 @@ def test_every_file_is_named_by_what_is_in_it() -> None:
     assert not [path for path in FILES if path.rpartition("/")[2] in NO_NOUN]
 
 
+def test_no_two_files_share_a_name() -> None:
+    names = [path.rpartition("/")[2] for path in FILES]
+    assert sorted({name for name in names if names.count(name) > 1}) == ["__init__.py"]
+
+
 @pytest.mark.parametrize(
     ("path", "source", "fault"),
     [

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from cnncli.cli import formats
-from cnncli.cli.options import json_option, path_option
+from cnncli.cli.arguments import json_option, path_option
 from cnncli.cli.progress import DownloadProgress
 from cnncli.cli.terminal import Stream, notices, results, write_json
 from cnncli.data import CATALOG, KnownDataset, cache_directory
-from cnncli.data.download import PlacedFile, download_dataset
 from cnncli.data.fetch import AddressError, check_address
+from cnncli.data.mirrors import PlacedFile, download_dataset
 
 
 def _known_dataset(ctx: click.Context, param: click.Parameter, value: str) -> KnownDataset:

@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from cnncli.cli import formats
-from cnncli.cli.options import PathText, json_option, path_option, threads_option
+from cnncli.cli.arguments import PathText, json_option, path_option, threads_option
 from cnncli.cli.progress import DownloadProgress
 from cnncli.cli.run_plan import checkpoint_file, make_workers
 from cnncli.cli.terminal import Column, Stream, notices, results, table, write_json

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cnncli.cli.options import count_option, index_option, pair_option, path_option, shape_option
+from cnncli.cli.arguments import count_option, index_option, pair_option, path_option, shape_option
 from cnncli.cli.progress import DownloadProgress
 from cnncli.cli.terminal import Stream, notices, results
 from cnncli.errors import OptionError, UsageError

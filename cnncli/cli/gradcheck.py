@@ -12,8 +12,7 @@ import click
 import numpy as np
 
 from cnncli.cli import formats
-from cnncli.cli.layer_class import faults_of_user_code, import_layer_class, make_layer
-from cnncli.cli.options import (
+from cnncli.cli.arguments import (
     index_option,
     json_option,
     mapping_option,
@@ -21,6 +20,7 @@ from cnncli.cli.options import (
     set_option,
     shape_option,
 )
+from cnncli.cli.layer_class import faults_of_user_code, import_layer_class, make_layer
 from cnncli.cli.terminal import Column, Stream, results, table, write_json
 from cnncli.config import Config, build_network, load_config
 from cnncli.data import describe_dataset

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from cnncli.cli import formats
-from cnncli.cli.options import PathText
+from cnncli.cli.arguments import PathText
 from cnncli.cli.terminal import notices, results
 from cnncli.data import Part
 from cnncli.data.atomic_files import write_text_exclusively

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from cnncli.cli import formats
-from cnncli.cli.options import (
+from cnncli.cli.arguments import (
     count_option,
     json_option,
     path_option,

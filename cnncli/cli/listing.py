@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from cnncli.cli.options import json_option
+from cnncli.cli.arguments import json_option
 from cnncli.cli.terminal import Stream, labelled, results, write_json
 from cnncli.config import Choice, Config, Field, fields_of
 from cnncli.config.reader import DEFAULT_CHOICES

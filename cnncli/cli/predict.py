@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnncli.cli import formats
-from cnncli.cli.options import PathText, count_option, json_option
+from cnncli.cli.arguments import PathText, count_option, json_option
 from cnncli.cli.run_plan import checkpoint_file
 from cnncli.cli.terminal import Column, Stream, notices, results, table, write_json
 from cnncli.data.pictures import Preparation, read_pictures

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cnncli.cli import formats
-from cnncli.cli.options import (
+from cnncli.cli.arguments import (
     count_option,
     json_option,
     path_option,
@@ -19,7 +19,7 @@ from cnncli.cli.run_plan import make_workers
 from cnncli.cli.terminal import Column, Stream, labelled, results, table, write_json
 from cnncli.config import load_config
 from cnncli.data import describe_dataset
-from cnncli.training.profile import Bound, LayerProfile, PassProfile, Profile, profile_step
+from cnncli.training.step_profile import Bound, LayerProfile, PassProfile, Profile, profile_step
 
 LABEL_WIDTH = 9
 MAX_REPEAT = 10_000

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cnncli.cli.options import MAX_THREADS
+from cnncli.cli.arguments import MAX_THREADS
 from cnncli.config import (
     Config,
     Difference,

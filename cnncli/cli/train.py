@@ -10,15 +10,15 @@ from typing import Any
 import click
 
 from cnncli.cli import formats
-from cnncli.cli.evaluate import verdict
-from cnncli.cli.inspect_shapes import facts_as_json, write_facts
-from cnncli.cli.interrupts import deferred_interrupts
-from cnncli.cli.options import (
+from cnncli.cli.arguments import (
     json_option,
     path_option,
     set_option,
     threads_option,
 )
+from cnncli.cli.evaluate import verdict
+from cnncli.cli.inspect_shapes import facts_as_json, write_facts
+from cnncli.cli.interrupts import deferred_interrupts
 from cnncli.cli.progress import DownloadProgress, Progress
 from cnncli.cli.recovery import interruption, recovery_of_result, system_failure, with_recovery
 from cnncli.cli.run_plan import Plan, make_workers, plan_new_run, plan_resumed_run, thread_count

@@ -277,7 +277,7 @@ class CachedDirectory:
 
     def _download(self) -> IdxDirectory:
         # here, as the modules for the web take a fifth of the time that every command needs to start
-        from cnncli.data.download import download_dataset
+        from cnncli.data.mirrors import download_dataset
 
         download_dataset(
             self._known, self._directory, parts=self._parts, replace_damaged=True, listener=self._listener

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 
 from cnncli.explain.case import Case
 from cnncli.explain.col2im import explain_col2im
-from cnncli.explain.conv import explain_conv
+from cnncli.explain.convolution import explain_conv
 from cnncli.explain.im2col import explain_im2col
-from cnncli.explain.layout import Line, laid_out
 from cnncli.explain.max_pool import explain_max_pool
 from cnncli.explain.orders import ORDERS
 from cnncli.explain.samples import Sample, count_from, draw, read_array, take_digits, zeros
 from cnncli.explain.sizes import BACKWARD_TOPICS, SizeRequest, Sizes, resolve_sizes
+from cnncli.explain.text import Line, laid_out
 from cnncli.explain.walkthrough import Check, Index, Panel, Step, Walkthrough
 
 __all__ = [

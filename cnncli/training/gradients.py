@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cnncli.data import Augmentation, Normalization, Split, shard_slices
 from cnncli.data.randomness import AUGMENTATION, DROPOUT, stream
 from cnncli.nn import Network, softmax_cross_entropy
-from cnncli.nn.layers.normalization import BatchStatistics, combined
+from cnncli.nn.layers.batch_norm import BatchStatistics, combined
 from cnncli.nn.optimizers import parameter_pieces
 from cnncli.training.divergence import Shard, all_finite, first_not_finite, origin_in_batch
 from cnncli.training.workers import Workers, shared_array, shared_copy

@@ -21,7 +21,7 @@ from cnncli.cli.profile import write_profile
 from cnncli.cli.terminal import Stream
 from cnncli.nn.gradient_check import ArrayCheck, Element
 from cnncli.training import Evaluation
-from cnncli.training.profile import LayerProfile, PassProfile, Profile, ReferenceRates
+from cnncli.training.step_profile import LayerProfile, PassProfile, Profile, ReferenceRates
 from tests.cli.program import CONFIGS
 
 GOLDEN = Path(__file__).parent / "golden"

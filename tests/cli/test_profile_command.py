@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cnncli.cli.profile import advice
-from cnncli.training.profile import Bound, LayerProfile, PassProfile, Profile, ReferenceRates
+from cnncli.training.step_profile import Bound, LayerProfile, PassProfile, Profile, ReferenceRates
 from tests.cli.program import CONFIGS, Cnncli
 
 KEYS = {

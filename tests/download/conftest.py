@@ -51,7 +51,7 @@ def server() -> Iterator[LocalServer]:
 def waits(monkeypatch: pytest.MonkeyPatch) -> Waits:
     """Make what has no patience of its own take this one."""
     made = Waits()
-    monkeypatch.setattr("cnncli.data.download.PATIENCE", made.patience)
+    monkeypatch.setattr("cnncli.data.mirrors.PATIENCE", made.patience)
     return made
 
 

@@ -47,7 +47,7 @@ def test_a_full_cache_is_read_once(
 ) -> None:
     """Reading verifies; nothing is hashed before, which would take as long again."""
     served.write(cache)
-    monkeypatch.setattr("cnncli.data.download.fault_of_file", lambda path, expected: pytest.fail("hashed"))
+    monkeypatch.setattr("cnncli.data.mirrors.fault_of_file", lambda path, expected: pytest.fail("hashed"))
     assert len(load_dataset("mnist").train) == 40
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cnncli.data import Transfer
-from cnncli.data.download import download_dataset
+from cnncli.data.mirrors import download_dataset
 from cnncli.errors import DataError
 from tests.download.conftest import Waits, with_mirrors
 from tests.download.server import Answer, LocalServer, content, redirect, stall, status, text

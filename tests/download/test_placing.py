@@ -13,7 +13,7 @@ from threading import Barrier, Thread
 import pytest
 
 from cnncli.data.catalog import KnownFile
-from cnncli.data.download import fault_of_content, fault_of_file, place
+from cnncli.data.mirrors import fault_of_content, fault_of_file, place
 from tests.download.small_dataset import SmallDataset
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from cnncli.explain import Index, Panel
 from cnncli.explain.grids import body, picture
-from cnncli.explain.layout import side_by_side, table
 from cnncli.explain.numbers import exact, shortened, written_all, written_difference, written_sum
+from cnncli.explain.text import side_by_side, table
 
 ROOM = 76
 

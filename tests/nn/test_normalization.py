@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from cnncli.errors import ShapeError
 from cnncli.nn import BatchNorm, BatchNorm1D, BatchNorm2D, check_gradients
-from cnncli.nn.layers import normalization
-from cnncli.nn.layers.normalization import BatchStatistics, combined
+from cnncli.nn.layers import batch_norm as normalization
+from cnncli.nn.layers.batch_norm import BatchStatistics, combined
 
 RNG = np.random.default_rng
 

@@ -10,7 +10,7 @@ import pytest
 from cnncli.config import load_config
 from cnncli.nn import Conv2D, Dense, Flatten, LayerPass, MaxPool2D, Network, ReLU
 from cnncli.training import Workers
-from cnncli.training.profile import PassProfile, Profile, ReferenceRates, multiply_adds, profile_step
+from cnncli.training.step_profile import PassProfile, Profile, ReferenceRates, multiply_adds, profile_step
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 

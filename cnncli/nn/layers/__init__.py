@@ -5,11 +5,11 @@ from __future__ import annotations
 from cnncli.nn.layers.activation import ReLU, Sigmoid, Tanh
 from cnncli.nn.layers.average_pool import AveragePool2D, GlobalAveragePool2D
 from cnncli.nn.layers.base import Layer, Parameter
+from cnncli.nn.layers.batch_norm import BatchNorm, BatchNorm1D, BatchNorm2D
 from cnncli.nn.layers.conv import Conv2D
 from cnncli.nn.layers.dense import Dense
 from cnncli.nn.layers.dropout import Dropout
 from cnncli.nn.layers.flatten import Flatten
-from cnncli.nn.layers.normalization import BatchNorm, BatchNorm1D, BatchNorm2D
 from cnncli.nn.layers.pool import MaxPool2D
 
 LAYERS: dict[str, type[Layer]] = {
