@@ -9,6 +9,8 @@ import pytest
 from cnncli.nn import Sides
 from tests.browser.cases import Case, counting, random_case
 
+pytestmark = pytest.mark.browser
+
 if TYPE_CHECKING:
     from tests.browser.conftest import OpenPage
 

@@ -9,6 +9,8 @@ import pytest
 from cnncli.nn import Sides
 from tests.browser.cases import Case, counting
 
+pytestmark = pytest.mark.browser
+
 if TYPE_CHECKING:
     from tests.browser.chromium import Page
     from tests.browser.conftest import OpenPage

@@ -12,6 +12,8 @@ from cnncli.nn import Sides
 from cnncli.report.explain_page import TOPICS
 from tests.browser.cases import Case, counting
 
+pytestmark = pytest.mark.browser
+
 if TYPE_CHECKING:
     from tests.browser.conftest import OpenPage
 

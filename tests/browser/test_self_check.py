@@ -14,6 +14,8 @@ from cnncli.nn import Sides
 from cnncli.report.explain_page import TOPICS, write_explain_page
 from tests.browser.cases import Case, counting, random_case
 
+pytestmark = pytest.mark.browser
+
 if TYPE_CHECKING:
     from tests.browser.conftest import OpenFile, OpenPage
 

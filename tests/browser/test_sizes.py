@@ -11,6 +11,8 @@ from tests.browser.cases import Case, counting, image, random_case
 from tests.browser.test_steps import grid, shown
 from tests.nn import references
 
+pytestmark = pytest.mark.browser
+
 if TYPE_CHECKING:
     from tests.browser.chromium import Page
     from tests.browser.conftest import OpenPage

@@ -11,6 +11,8 @@ from cnncli.nn import Sides
 from tests.browser.cases import Array, Case, counting, image, random_case
 from tests.nn import references
 
+pytestmark = pytest.mark.browser
+
 if TYPE_CHECKING:
     from tests.browser.chromium import Page
     from tests.browser.conftest import OpenPage
@@ -175,7 +177,7 @@ def test_b01_col2im_is_x_times_the_coverage(open_page: OpenPage) -> None:
         (image([1, 2], [2, 2]), [["0", "1"], ["0", "0"]]),
         (image([0, 0], [0, 0]), [["1", "0"], ["0", "0"]]),
     ],
-    ids=["B14", "B14-all-equal"],
+    ids=["tie", "all-equal"],
 )
 def test_b14_the_first_of_equal_maxima_takes_the_gradient(
     open_page: OpenPage, x: Array, expected: list[list[str]]

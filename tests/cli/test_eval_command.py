@@ -154,6 +154,5 @@ def test_known_data_is_looked_for_where_the_run_found_it_then_in_the_cache(
 
 
 def test_dropout_rests(tiny_run: Path, cnncli: Cnncli) -> None:
-    """B69."""
     outputs = {cnncli("eval", tiny_run, "--json").out for _ in range(2)}
     assert len(outputs) == 1

@@ -34,22 +34,22 @@ def test_a_run_from_the_shell_and_back(workspace: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        pytest.param(["train", "--config", "none.yaml"], 2, "none.yaml: no such file", id="B64-config"),
-        pytest.param(["train", "--config", "bad.yaml"], 2, "bad.yaml:2:", id="B64-yaml"),
+        pytest.param(["train", "--config", "none.yaml"], 2, "none.yaml: no such file", id="config"),
+        pytest.param(["train", "--config", "bad.yaml"], 2, "bad.yaml:2:", id="yaml"),
         pytest.param(
             ["train", "--config", "tiny.yaml", "--set", "data.dataset=./none.npz"],
             1,
             "none.npz",
-            id="B64-data",
+            id="data",
         ),
-        pytest.param(["eval", "text.npz"], 1, "not a cnncli checkpoint: text.npz", id="B64-checkpoint"),
+        pytest.param(["eval", "text.npz"], 1, "not a cnncli checkpoint: text.npz", id="checkpoint"),
         pytest.param(["eval", "none.npz"], 1, "none.npz", id="no-checkpoint"),
         pytest.param(["eval", "."], 1, "holds no run", id="no-run"),
         pytest.param(
             ["train", "--config", "tiny.yaml", "--set", "optimizer.adam.learning_rate=1e30"],
             1,
             "epoch 1, step 2",
-            id="B64-nan",
+            id="nan",
         ),
         pytest.param(["train"], 2, "give --config FILE", id="nothing-to-train"),
         pytest.param(["inspect-shapes"], 2, "--config FILE and --checkpoint FILE", id="nothing-to-inspect"),

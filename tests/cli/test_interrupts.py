@@ -41,7 +41,6 @@ def wait_for(process: subprocess.Popen[str], text: str) -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_names_a_checkpoint_that_loads(workspace: Path, number: signal.Signals) -> None:
-    """B63."""
     process = start_training(workspace)
     wait_for(process, " 1/100000 ")
     process.send_signal(number)

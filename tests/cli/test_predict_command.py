@@ -262,7 +262,6 @@ def test_refusals(
 
 
 def test_on_a_terminal_of_ascii(trained: Path, tmp_path: Path) -> None:
-    """B61."""
     Image.fromarray(sheet_with_a_one()).save(tmp_path / "eins-é.png")
     done = run_program(
         "predict", trained, "eins-é.png", "--show", cwd=tmp_path, variables={"PYTHONIOENCODING": "ascii"}

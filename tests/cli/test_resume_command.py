@@ -150,7 +150,6 @@ def test_a_schedule_that_depends_on_the_end_cannot_be_extended(
 
 
 def test_a_step_schedule_goes_on_where_it_was(workspace: Path, cnncli: Cnncli) -> None:
-    """B52."""
     options = ("--set", "schedule.step.every=2", "--set", "schedule.step.factor=0.1")
     cnncli(*TRAIN, *options, "--set", "training.epochs=3", "--run-dir", "run")
     result = cnncli("train", "--resume", "run", "--set", "training.epochs=4", "--json")

@@ -58,7 +58,6 @@ def test_config_yaml_trains_again_to_the_same_bits(workspace: Path, cnncli: Cnnc
 
 
 def test_threads_change_no_bit_and_are_not_recorded(workspace: Path, cnncli: Cnncli) -> None:
-    """B65."""
     documents = []
     for threads in ("1", "2", "3"):
         documents.append(
@@ -72,7 +71,6 @@ def test_threads_change_no_bit_and_are_not_recorded(workspace: Path, cnncli: Cnn
 
 
 def test_another_seed_gives_another_network(workspace: Path, cnncli: Cnncli) -> None:
-    """B66."""
     for seed in ("0", "1"):
         cnncli("train", "--config", "tiny.yaml", "--set", f"seed={seed}", "--run-dir", seed)
     with pytest.raises(AssertionError):
@@ -80,7 +78,6 @@ def test_another_seed_gives_another_network(workspace: Path, cnncli: Cnncli) -> 
 
 
 def test_the_same_configuration_twice_takes_the_next_number(workspace: Path, cnncli: Cnncli) -> None:
-    """B59."""
     cnncli("train", "--config", "tiny.yaml")
     before = files_below(workspace / "runs")
     assert cnncli("train", "--config", "tiny.yaml").code == 0
@@ -216,7 +213,6 @@ def test_images_of_any_shape(workspace: Path, cnncli: Cnncli, shape: tuple[int, 
 
 
 def test_small_batches_and_small_data(workspace: Path, cnncli: Cnncli) -> None:
-    """B68."""
     for batch_size, steps in (("1000", "1 step of 240"), ("7", "35 steps of 7")):
         result = cnncli("train", "--config", "tiny.yaml", "--set", f"training.batch_size={batch_size}")
         assert result.code == 0
@@ -224,7 +220,6 @@ def test_small_batches_and_small_data(workspace: Path, cnncli: Cnncli) -> None:
 
 
 def test_the_configuration_may_be_anywhere(workspace: Path, cnncli: Cnncli) -> None:
-    """B40."""
     (workspace / "elsewhere").mkdir()
     (workspace / "elsewhere" / "other.yaml").write_text(TINY_CONFIG.replace("tiny.npz", "../tiny.npz"))
     assert cnncli("train", "--config", "elsewhere/other.yaml").code == 0

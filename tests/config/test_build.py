@@ -41,59 +41,6 @@ def test_generator_and_type_reach_the_parameters() -> None:
     assert not np.array_equal(first, other)
 
 
-@pytest.mark.parametrize(
-    ("layers", "message"),
-    [
-        (
-            ["conv2d: {out_channels: 4, kernel_size: 3}", "dense: {out_features: 10}"],
-            "c.yaml:3: network[1].dense: expected an input shape (D,), got (4, 26, 26); "
-            "add a flatten layer before it",
-        ),
-        (
-            ["relu", "flatten", "relu", "conv2d: {out_channels: 4, kernel_size: 3}"],
-            "c.yaml:5: network[3].conv2d: expected an input shape (C, H, W), got (784,); "
-            "move it before network[1], which gives (784,)",
-        ),
-        (
-            ["max_pool2d: {kernel_size: [9, 12]}", "conv2d: {out_channels: 4, kernel_size: 3}"],
-            "c.yaml:3: network[1].conv2d.kernel_size: expected at most 3x2, "
-            "the height and width of the padded input, got 3x3; the layer's input is (1, 3, 2); "
-            "make the kernel smaller or the padding larger, or the image shrink less in the layers before",
-        ),
-        (
-            ["max_pool2d: {kernel_size: 2, padding: 2}"],
-            "c.yaml:2: network[0].max_pool2d.padding: expected at most half the kernel, 1x1 for 2x2, "
-            "got 2x2; the layer's input is (1, 28, 28); make the padding smaller or the kernel larger",
-        ),
-        (
-            ["relu", "conv2d: {out_channels: 4, kernel_size: 3}"],
-            "c.yaml:3: network[1].conv2d: expected the last layer to give (10,), "
-            "one number for each of the 10 classes, got (4, 26, 26); "
-            "add flatten and dense: {out_features: 10} after it",
-        ),
-        (
-            ["flatten", "dense: {out_features: 9}"],
-            "c.yaml:3: network[1].dense.out_features: expected the last layer to give (10,), "
-            "one number for each of the 10 classes, got (9,); set it to 10",
-        ),
-        (
-            ["flatten", "dense: {out_features: 9}", "relu"],
-            "c.yaml:4: network[2]: expected the last layer to give (10,), "
-            "one number for each of the 10 classes, got (9,); end with dense: {out_features: 10}",
-        ),
-        (
-            ["flatten"],
-            "c.yaml:1: network: expected a layer with parameters to train, such as dense, got none; "
-            "end with dense: {out_features: 10}",
-        ),
-    ],
-)
-def test_fault_that_a_shape_shows(layers: list[str], message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        build(layers)
-    assert str(caught.value) == message
-
-
 @pytest.mark.parametrize("size", [10**15, 10**20, 10**28])
 @pytest.mark.parametrize(
     "layer",

@@ -75,7 +75,7 @@ def test_data_are_those_of_the_repository_and_the_optimizer_adapts(name: str) ->
 
 
 @pytest.mark.parametrize("name", N_PARAMETERS)
-def test_only_the_last_layer_starts_small(name: str) -> None:  # B30
+def test_only_the_last_layer_starts_small(name: str) -> None:
     with_weights = [layer.options for layer in config_named(name).network if "initializer" in layer.options]
     assert [options["initializer"] for options in with_weights] == ["he"] * (len(with_weights) - 1) + [
         "small"
@@ -83,7 +83,7 @@ def test_only_the_last_layer_starts_small(name: str) -> None:  # B30
 
 
 @pytest.mark.parametrize("name", N_PARAMETERS)
-def test_first_loss_on_digits_is_near_ln_10(name: str) -> None:  # B30
+def test_first_loss_on_digits_is_near_ln_10(name: str) -> None:
     split = mnist_test_split()
     images, labels = split.images[:128], split.labels[:128]
     x = Normalization.from_images(split.images).apply(images, np.float32)

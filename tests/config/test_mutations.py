@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from cnncli.config import build_network, dump_config, load_config, parse_config
 from cnncli.errors import ConfigError
 
+pytestmark = pytest.mark.fuzz
+
 CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
 # without comments, so that every edit meets something that counts
 BARE = [

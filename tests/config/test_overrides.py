@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cnncli.config import Choice, load_config
-from tests.config.texts import NETWORK, TOP_LEVEL, TRAINING, faults, read
+from tests.config.texts import NETWORK, read
 
 BASE = """
 network:
@@ -95,77 +95,6 @@ def test_empty_file_with_overrides() -> None:
 
 def test_null_seed_is_drawn() -> None:
     assert len({read(NETWORK, ["seed=null"]).seed for _ in range(5)}) > 1
-
-
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("training.epochs=abc", "training.epochs: expected an integer of at least 1, got abc"),
-        ("training.epochs=", "training.epochs: expected an integer of at least 1, got nothing"),
-        (
-            "training.epochs=0x10",
-            "training.epochs: expected an integer of at least 1, got 0x10; "
-            "write a plain decimal number, such as 10 or 0.001",
-        ),
-        ("training.epochs", "expected KEY=VALUE, such as training.epochs=3, got no ="),
-        ("=3", "expected KEY=VALUE, such as training.epochs=3, got no key"),
-        ("", "expected KEY=VALUE, such as training.epochs=3, got no ="),
-        ("training..epochs=3", "expected KEY=VALUE, such as training.epochs=3, got the key training..epochs"),
-        ("network[1=relu", "expected KEY=VALUE, such as training.epochs=3, got the key network[1"),
-        ("network[-1]=relu", "expected KEY=VALUE, such as training.epochs=3, got the key network[-1]"),
-        ("network[2]=relu", "network: expected an index from 0 to 1, got 2"),
-        ("network.-1=relu", "network: expected an index from 0 to 1, got -1"),
-        (f"network.{'9' * 5000}=relu", f"network: expected an index from 0 to 1, got {'9' * 37}..."),
-        ("network.dense.out_features=3", "network: expected an index from 0 to 1, got dense"),
-        (
-            "network[1].dense.out_features.x=3",
-            "network[1].dense.out_features: expected a mapping here to put a key into, but it is 10",
-        ),
-        (
-            "training.epochs=[1",
-            "training.epochs: not valid YAML: expected ',' or ']', but got '<stream end>' "
-            "while parsing a flow sequence; "
-            "check that every bracket is closed, and that commas stand between the entries",
-        ),
-        ("training.epochs=\t3", "training.epochs: a tab, where YAML allows only spaces; indent with spaces"),
-        ("seed=!!int 3", "seed: the tag !!int is not allowed; write a plain value"),
-        ("training={epochs: 1, epochs: 2}", "training.epochs: the key is written twice; keep one of the two"),
-        (
-            "epochs=3",
-            f"epochs: unknown key epochs, expected one of {TOP_LEVEL}; it belongs to training",
-        ),
-        (
-            "optimizer.learning_rate=0.1",
-            "optimizer.learning_rate: unknown key learning_rate beside adam; it belongs to optimizer.adam",
-        ),
-        (
-            "optimizer.Sgd.momentum=0.1",
-            "optimizer.Sgd: unknown optimizer Sgd, expected one of sgd, adam, adamw; did you mean sgd?",
-        ),
-    ],
-)
-def test_fault(override: str, message: str) -> None:
-    shown = override if len(override) <= 120 else override[:117] + "..."
-    text = NETWORK + "optimizer: adam\n"
-    assert faults(text, [override]) == [f"--set {shown}: {message}".replace("\t3:", "\\t3:")]
-
-
-def test_faults_of_file_and_overrides_come_together() -> None:
-    overrides = ["training.epochs=x", "training.epoch=1", "seed=-1", "data.validation_size"]
-    assert faults(NETWORK + "training: {batch_size: 0}\n", overrides) == [
-        "c.yaml:2: training.batch_size: expected an integer of at least 1, got 0",
-        "--set training.epochs=x: training.epochs: expected an integer of at least 1, got x",
-        f"--set training.epoch=1: training.epoch: unknown key epoch, expected one of {TRAINING}; "
-        "did you mean epochs?",
-        "--set seed=-1: seed: expected an integer of at least 0, or null, got -1",
-        "--set data.validation_size: expected KEY=VALUE, such as training.epochs=3, got no =",
-    ]
-
-
-def test_overrides_do_not_hide_that_the_file_is_no_mapping() -> None:
-    assert faults("- a\n", ["seed=1"]) == [
-        "c.yaml:1: a configuration must be a mapping of keys to values, got [a]"
-    ]
 
 
 def test_paths_start_from_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ def message_of(path: Path) -> str:
     return str(caught.value)
 
 
-def test_missing_file(tmp_path: Path) -> None:  # B64
+def test_missing_file(tmp_path: Path) -> None:
     path = tmp_path / "none.yaml"
     assert message_of(path) == f"{path}: no such file; expected a configuration in YAML"
 
@@ -36,7 +36,7 @@ def test_file_as_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"# a comment\n", b"\xef\xbb\xbf"])
-def test_empty_file(tmp_path: Path, content: bytes) -> None:  # B34
+def test_empty_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "c.yaml"
     path.write_bytes(content)
     assert message_of(path) == f"{path}:1: a configuration must be a mapping of keys to values, got nothing"
@@ -66,7 +66,7 @@ def test_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
     assert load_config(path).seed == 4
 
 
-def test_non_latin_comment_in_the_c_locale(tmp_path: Path) -> None:  # B39
+def test_non_latin_comment_in_the_c_locale(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_bytes(f"# эпохи, 学習\n{NETWORK}seed: 4\n".encode())
     program = "import sys; from cnncli.config import load_config; print(load_config(sys.argv[1]).seed)"
@@ -82,7 +82,7 @@ def test_non_latin_comment_in_the_c_locale(tmp_path: Path) -> None:  # B39
     assert (done.returncode, done.stdout, done.stderr) == (0, "4\n", "")
 
 
-def test_relative_directory_follows_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # B40
+def test_relative_directory_follows_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "configs").mkdir()
     (tmp_path / "elsewhere").mkdir()
     path = tmp_path / "configs" / "c.yaml"

@@ -14,8 +14,8 @@ from cnncli.errors import OptionError
 @pytest.mark.parametrize(
     ("n", "batch_size", "sizes"),
     [
-        pytest.param(3, 8, [3], id="B68"),
-        pytest.param(10, 4, [4, 4, 2], id="B68-last"),
+        pytest.param(3, 8, [3], id="case"),
+        pytest.param(10, 4, [4, 4, 2], id="last"),
         (8, 4, [4, 4]),
         (1, 1, [1]),
         (0, 4, []),
@@ -45,14 +45,14 @@ def test_order_is_a_permutation_and_repeatable(n: int, seed: int, epoch: int) ->
     np.testing.assert_array_equal(order, epoch_order(n, seed, epoch))
 
 
-def test_epochs_and_seeds_have_orders_of_their_own() -> None:  # B53
+def test_epochs_and_seeds_have_orders_of_their_own() -> None:
     orders = [epoch_order(1000, seed, epoch) for seed in (0, 1) for epoch in range(5)]
     for i, order in enumerate(orders):
         for other in orders[:i]:
             assert (order == other).mean() < 0.02
 
 
-def test_order_of_images_is_the_order_of_labels() -> None:  # B71
+def test_order_of_images_is_the_order_of_labels() -> None:
     labels = np.arange(50)
     images = np.repeat(labels, 4).reshape(50, 1, 2, 2)
     order = epoch_order(50, seed=3, epoch=1)

@@ -46,7 +46,7 @@ def test_no_name_belongs_to_two_files() -> None:
 @pytest.mark.parametrize(
     ("name", "suggestion"),
     [
-        ("emnist", "mnist"),  # B45
+        ("emnist", "mnist"),
         ("MNIST", "mnist"),
         ("Fashion_MNIST", "fashion-mnist"),
         ("fashionmnist", "fashion-mnist"),

@@ -75,7 +75,7 @@ def with_flipped_bit(data: bytes, position: int) -> bytes:
     return data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
 
 
-# B42, B43: each has its own words
+# each has its own words
 DAMAGED_LABELS: dict[str, tuple[Callable[[], bytes], str]] = {
     "flipped bit": (
         lambda: with_flipped_bit(raw_labels(), 5000),

@@ -173,7 +173,7 @@ def test_impossible_paths(path: str) -> None:
 
 
 def numbered(n: int) -> Split:
-    """Make images that hold their own index, which is also their label (B71)."""
+    """Make images that hold their own index, which is also their label."""
     return Split(np.arange(n, dtype=np.float32).reshape(n, 1, 1, 1), np.arange(n))
 
 

@@ -35,7 +35,7 @@ def test_any_array_comes_back_fresh_writable_and_native(array: NDArray[Any], com
     np.testing.assert_array_equal(result, array)
     assert result.dtype == array.dtype and result.dtype.isnative
     assert result.flags.writeable and result.flags.c_contiguous and result.flags.aligned
-    result[...] = 1  # B50: an array on top of the file's bytes would refuse
+    result[...] = 1
 
 
 def test_big_endian_values() -> None:

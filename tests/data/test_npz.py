@@ -126,14 +126,14 @@ def test_what_is_no_array_of_images(path: Path, images: NDArray[Any], message: s
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (np.zeros((12, 1), int), r"got shape \(12, 1\); flatten them"),  # B26
+        (np.zeros((12, 1), int), r"got shape \(12, 1\); flatten them"),
         (np.zeros((1, 12), int), r"got shape \(1, 12\); flatten them"),
         (np.eye(12, dtype=int), r"got shape \(12, 12\); turn one-hot rows into class numbers"),
         (np.array(1), r"expected labels of shape \(N,\), got shape \(\)"),
         (np.zeros(12), "expected integer labels, got float64"),
         (np.zeros(12, bool), "expected integer labels, got bool"),
         (np.full(12, "7"), "expected integer labels, got str"),
-        (np.array([0, 1, -1] * 4), "expected labels of at least 0, label 2 is -1"),  # B25
+        (np.array([0, 1, -1] * 4), "expected labels of at least 0, label 2 is -1"),
         (np.array([0, 2**63] * 6, np.uint64), "label 1 is 9223372036854775808"),
         (np.zeros(0, int), "holds no labels"),
         (np.zeros(11, int), "holds 12 images, but .*y_train holds 11 labels"),

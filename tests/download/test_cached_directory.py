@@ -84,7 +84,6 @@ def test_a_damaged_file_is_named_for_what_it_is_and_fetched_again(
     damage: Callable[[SmallDataset, SmallDataset], bytes],
     words: str,
 ) -> None:
-    """B43."""
     served.write(cache)
     (cache / f"{IMAGES}.gz").unlink()
     (cache / name).write_bytes(damage(served, fashion))

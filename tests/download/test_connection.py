@@ -115,7 +115,6 @@ def test_a_redirect_from_https_to_http_is_refused(
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(tls_server: LocalServer, waits: Waits) -> None:
-    """B48."""
     tls_server.answers["/a"] = [content(DATA)]
     cause = fault(f"{tls_server.url}/a", waits)
     assert "its certificate is not to be trusted: self-signed certificate" in cause.replace(
@@ -187,7 +186,6 @@ def test_no_proxy_goes_past_it(
 def test_a_dead_proxy_is_named_without_its_password(
     scheme: str, closed_port: int, waits: Waits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B48."""
     monkeypatch.setenv(f"{scheme}_proxy", f"http://name:word@127.0.0.1:{closed_port}")
     cause = fault(f"{scheme}://mirror.invalid/a", waits)
     assert cause == f"Connection refused (through the proxy http://127.0.0.1:{closed_port}) (3 attempts)"
@@ -223,7 +221,6 @@ def test_https_goes_through_a_proxy_without_being_read_there(
 def test_a_proxy_does_not_vouch_for_a_certificate(
     server: LocalServer, tls_server: LocalServer, waits: Waits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B48."""
     tls_server.answers["/a"] = [content(DATA)]
     monkeypatch.setenv("https_proxy", server.url)
     assert "its certificate is not to be trusted" in fault(f"{tls_server.url}/a", waits)

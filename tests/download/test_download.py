@@ -72,7 +72,7 @@ def test_the_second_mirror_gives_what_the_first_refuses(
     heard: Heard,
     tmp_path: Path,
 ) -> None:
-    """B41: one warning for all four files, since the mirror that works is then tried first."""
+    """one warning for all four files, since the mirror that works is then tried first."""
     server.answers[f"/{IMAGES}.gz"] = [status(403)]
     second = mnist.serve(second_server, "/mnist")
     download_dataset(mnist.known, tmp_path, mirrors=[server.url, second], listener=heard)
@@ -105,7 +105,6 @@ def test_when_no_mirror_has_it_all_is_said_and_nothing_left(
     heard: Heard,
     tmp_path: Path,
 ) -> None:
-    """B41."""
     server.answers[f"/{IMAGES}.gz"] = second_server.answers[f"/a/{IMAGES}.gz"] = [status(503)]
     mirrors = [server.url, f"{second_server.url}/a"]
     directory = tmp_path / "data"
@@ -127,7 +126,7 @@ def flipped(data: bytes, position: int) -> bytes:
     return data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
 
 
-# B42, B43, B48: what a mirror may answer to a request for the images, and what is said of it
+# what a mirror may answer to a request for the images, and what is said of it
 WRONG_ANSWERS: dict[str, tuple[Callable[[SmallDataset, SmallDataset], Answer], str]] = {
     "403": (lambda mnist, fashion: status(403), "it answers 403 Forbidden"),
     "503": (lambda mnist, fashion: status(503), "it answers 503 Service Unavailable (3 attempts)"),
@@ -223,7 +222,7 @@ def test_what_is_missing_is_fetched_and_what_is_there_kept(
     assert heard.notices == [f"downloading MNIST (train-images, train-labels, t10k-labels) to {tmp_path}"]
 
 
-# B43: what may be in the place of the images
+# what may be in the place of the images
 DAMAGED: dict[str, tuple[Callable[[SmallDataset, SmallDataset], bytes], str]] = {
     "first half": (lambda mnist, fashion: mnist.raw[IMAGES][:15_000], "it has 15000 bytes"),
     "first half of the gzip": (lambda mnist, fashion: mnist.gzipped(IMAGES)[:9000], "ends early"),

@@ -78,7 +78,7 @@ def test_json_and_quiet(
 def test_a_failure_is_exit_code_1_and_nothing_on_standard_output(
     mnist: SmallDataset, server: LocalServer, waits: Waits, cache: Path, cnncli: Cnncli
 ) -> None:
-    """B41, B64: and a mirror that was named is the only one."""
+    """and a mirror that was named is the only one."""
     server.answers[f"/{IMAGES}.gz"] = [status(503)]
     result = cnncli("download", "mnist", "--mirror", server.url, "--quiet")
     assert (result.code, result.out) == (1, "")
@@ -104,7 +104,7 @@ def test_a_bad_file_in_a_directory_of_the_users_is_refused(
 def test_a_server_that_nobody_vouches_for_gives_nothing(
     mnist: SmallDataset, waits: Waits, cache: Path, cnncli: Cnncli
 ) -> None:
-    """B48: the content would be the right one."""
+    """the content would be the right one."""
     with LocalServer(certificate=CERTIFICATE) as server:
         result = cnncli("download", "mnist", "--mirror", mnist.serve(server), "--quiet")
     assert (result.code, result.out) == (1, "")
@@ -127,7 +127,7 @@ def test_fashion_mnist_has_a_place_of_its_own(
 def test_what_a_killed_download_has_left_is_not_taken_for_data(
     mnist: SmallDataset, server: LocalServer, waits: Waits, cache: Path, cnncli: Cnncli
 ) -> None:
-    """B43: kill -9 leaves a file under a temporary name."""
+    """kill -9 leaves a file under a temporary name."""
     cache.mkdir(parents=True)
     (cache / f".{IMAGES}.gz.4711-4711.tmp").write_bytes(mnist.gzipped(IMAGES)[:100])
     assert cnncli("download", "mnist", "--mirror", mnist.serve(server), "--quiet").code == 0
@@ -150,7 +150,6 @@ def test_what_a_killed_download_has_left_is_not_taken_for_data(
     ],
 )
 def test_a_wrong_command_line(cnncli: Cnncli, cache: Path, arguments: list[str], message: str) -> None:
-    """B45."""
     result = cnncli("download", *arguments)
     assert (result.code, result.out) == (2, "")
     assert message in result.err
@@ -242,7 +241,7 @@ def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
 
 
 def test_two_processes_at_once(server: LocalServer, tmp_path: Path) -> None:
-    """B49: each waits for the other with the first file half way."""
+    """each waits for the other with the first file half way."""
     serve_real_files(server)
     both = Barrier(2, timeout=60)
     data = (MNIST / FILES[2]).read_bytes()
@@ -347,7 +346,6 @@ def test_a_dumb_terminal_gets_plain_lines(all_but_labels: Path, server: LocalSer
 
 
 def test_a_poor_encoding_is_no_hindrance(server: LocalServer, tmp_path: Path) -> None:
-    """B61."""
     serve_real_files(server)
     directory = tmp_path / "zahlen-数"
     directory.mkdir()

@@ -152,7 +152,7 @@ def test_an_endless_content_is_left_at_its_limit(
     ids=["at once", "in its status", "in its content"],
 )
 def test_a_server_that_falls_silent(server: LocalServer, waits: Waits, start: bytes, cause: str) -> None:
-    """B48: the time-out of a socket ends it."""
+    """the time-out of a socket ends it."""
     assert fault(server, waits, stall(start)) == cause
 
 

@@ -71,7 +71,7 @@ def test_padding_of_all_forms(cnncli: Cnncli) -> None:
 
 
 def test_the_reader_s_own_images(cnncli: Cnncli) -> None:
-    np.save("four.npy", np.full((1, 1, 2, 2), 200, np.uint8))  # B09: 800, not 32
+    np.save("four.npy", np.full((1, 1, 2, 2), 200, np.uint8))
     out = words(cnncli("explain", "conv", "--input", "four.npy", "--out-channels", "1").out)
     assert "The file holds uint8; everything below is computed in float64." in out
     assert "y (1, 4) (1, 1, 1, 1) 1 2 3 4 2001" in out

@@ -76,11 +76,11 @@ def test_max_pool(geometry: Geometry) -> None:
     np.testing.assert_allclose(textbook.max_pool_backward(x, dout, slide), expected, rtol=0, atol=1e-13)
 
 
-def test_padding_of_nothing_keeps_every_pixel() -> None:  # B05
+def test_padding_of_nothing_keeps_every_pixel() -> None:
     assert textbook.crop(np.ones((1, 1, 3, 3)), (0, 0, 0, 0)).shape == (1, 1, 3, 3)
 
 
-def test_storing_and_adding_once_keep_one_cell_of_each_pixel() -> None:  # B01, B02
+def test_storing_and_adding_once_keep_one_cell_of_each_pixel() -> None:
     slide = Slide((1, 2), (1, 1), (0, 0, 0, 0))
     cols = np.array([[1.0, 2], [10, 20]])  # pixel 1 is cell j=1 of window 0 and cell j=0 of window 1
     shape = (1, 1, 1, 3)
@@ -89,12 +89,12 @@ def test_storing_and_adding_once_keep_one_cell_of_each_pixel() -> None:  # B01, 
     assert textbook.col2im_by_index(cols, shape, slide).ravel().tolist() == [1, 12, 20]
 
 
-def test_paying_every_tie() -> None:  # B14
+def test_paying_every_tie() -> None:
     x, slide = np.array([[1.0, 2], [2, 2]]).reshape(1, 1, 2, 2), Slide((2, 2), (2, 2), (0, 0, 0, 0))
     assert mistakes.pool_that_pays_ties(x, np.full((1, 1, 1, 1), 3.0), slide).tolist() == [[0, 3, 3, 3]]
 
 
-def test_a_pool_that_stores_keeps_the_last_gradient() -> None:  # B15
+def test_a_pool_that_stores_keeps_the_last_gradient() -> None:
     slide = Slide((2, 2), (1, 1), (0, 0, 0, 0))
     # the centre of 3x3 is cell 3, 2, 1, 0 of the four windows
     winners = np.array([[3, 2], [1, 0]]).reshape(1, 1, 2, 2)

@@ -123,7 +123,7 @@ def test_max_pool_shows_the_gradients_of_plain_loops(geometry: Geometry, whole: 
         assert_equal(shown[name], dx)
 
 
-def test_the_numbers_everyone_starts_with() -> None:  # B01
+def test_the_numbers_everyone_starts_with() -> None:
     walkthrough = explain("col2im", case_of(np.arange(9.0).reshape(1, 1, 3, 3)))
     shown = panels(walkthrough)
     assert shown["back"].values.tolist() == [[[[0, 2, 2], [6, 16, 10], [6, 14, 8]]]]
@@ -134,7 +134,7 @@ def test_the_numbers_everyone_starts_with() -> None:  # B01
     assert "<x, col2im(dcols)> = 353\n" in text
 
 
-def test_both_mistakes_of_col2im_lose_the_same_gradients() -> None:  # B01, B02
+def test_both_mistakes_of_col2im_lose_the_same_gradients() -> None:
     shown = panels(explain("col2im", case_of(np.arange(9.0).reshape(1, 1, 3, 3))))
     assert shown["stored"].values.tolist() == [[[[8, 3, 1], [2, 5, 6], [6, 9, 7]]]]
     assert shown["once"].values.tolist() == shown["stored"].values.tolist()
@@ -161,7 +161,7 @@ def test_an_image_that_no_window_reads() -> None:
     check_code(walkthrough, case)
 
 
-def test_the_first_of_tied_numbers_gets_all() -> None:  # B14
+def test_the_first_of_tied_numbers_gets_all() -> None:
     case = case_of(np.array([[1.0, 2], [2, 2]]).reshape(1, 1, 2, 2), topic="max-pool")
     shown = panels(explain("max-pool", case))
     assert shown["dx"].values.tolist() == [[[[0, 1], [0, 0]]]]
@@ -169,7 +169,7 @@ def test_the_first_of_tied_numbers_gets_all() -> None:  # B14
     assert shown["paid"].values.tolist() == [[0, 1], [1, 1]]
 
 
-def test_a_pixel_that_wins_four_windows() -> None:  # B15
+def test_a_pixel_that_wins_four_windows() -> None:
     image = np.array([[1.0, 2, 3], [4, 9, 5], [6, 7, 8]]).reshape(1, 1, 3, 3)
     walkthrough = explain("max-pool", case_of(image, topic="max-pool", stride=(1, 1)))
     assert panels(walkthrough)["dx"].values.tolist() == [[[[0, 0, 0], [0, 10, 0], [0, 0, 0]]]]
@@ -187,7 +187,7 @@ def test_a_pixel_that_wins_two_windows_is_shown() -> None:
     assert shown["dx[near]"].values.tolist() == [[0, 3, 0]]
 
 
-def test_padding_never_wins() -> None:  # B18
+def test_padding_never_wins() -> None:
     image = np.array([[-1.0, -2, -3], [-3, -4, -5], [-2, -3, -6]]).reshape(1, 1, 3, 3)
     case = case_of(image, topic="max-pool", kernel_size=(3, 3), stride=(2, 2), padding=(1, 1))
     assert panels(explain("max-pool", case))["out"].values.tolist() == [[[[-1, -2], [-2, -3]]]]

@@ -21,7 +21,10 @@ from tests.fuzz.limited_commands import run_limited
 from tests.fuzz.npy_files import header_bytes
 from tests.fuzz.zip_files import Entry, bomb, deflated, stored, zip_bytes
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs limits on a process's memory")
+pytestmark = [
+    pytest.mark.fuzz,
+    pytest.mark.skipif(sys.platform != "linux", reason="needs limits on a process's memory"),
+]
 
 CONFIG = """\
 data: {{dataset: {dataset}, validation_size: 0}}

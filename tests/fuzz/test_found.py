@@ -26,6 +26,8 @@ from tests.fuzz.checkpoint_target import make_checkpoint
 from tests.fuzz.npy_files import header_bytes
 from tests.fuzz.zip_files import stored, zip_bytes
 
+pytestmark = pytest.mark.fuzz
+
 __all__ = ["cnncli"]
 
 U1 = "{'descr': '|u1', 'fortran_order': False, 'shape': %s, }"

@@ -17,6 +17,8 @@ from tests.cli.program import REPOSITORY
 from tests.fuzz.campaign import feed
 from tests.fuzz.target import Case, WrongSuccessError, require
 
+pytestmark = pytest.mark.fuzz
+
 TARGETS = ("idx", "checkpoint", "config", "npz", "picture", "predict")
 
 

@@ -145,7 +145,7 @@ def test_is_weight_times_im2col() -> None:
     np.testing.assert_allclose(layer.forward(x), product.reshape(4, 3, 3, 3), rtol=0, atol=1e-13)
 
 
-def test_stride_that_does_not_divide() -> None:  # B03
+def test_stride_that_does_not_divide() -> None:
     layer = convolution(np.ones((3, 3)), (1, 6, 6), stride=2)
     x = np.arange(36.0).reshape(1, 6, 6, 1)
     layer.forward(x)
@@ -158,7 +158,7 @@ def test_stride_that_does_not_divide() -> None:  # B03
     np.testing.assert_array_equal(layer.parameters["weight"].grad[0, 0], expected)
 
 
-def test_images_of_a_batch_stay_apart() -> None:  # B04
+def test_images_of_a_batch_stay_apart() -> None:
     layer = convolution([[1, 0], [0, 0]], (1, 3, 3))
     y = batch_first(layer.forward(batch_last(np.arange(18.0).reshape(2, 1, 3, 3))))
     assert y[0, 0].tolist() == [[0, 1], [3, 4]]
@@ -168,9 +168,9 @@ def test_images_of_a_batch_stay_apart() -> None:  # B04
 @pytest.mark.parametrize(
     ("input_shape", "kernel_size", "stride", "padding", "output_shape"),
     [
-        pytest.param((1, 10, 10), (6, 1), 1, 0, (1, 5, 10), id="B06"),
-        pytest.param((1, 28, 28), 2, 1, "same", (1, 28, 28), id="B07"),
-        pytest.param((1, 28, 28), 5, 2, 0, (1, 12, 12), id="B08"),
+        pytest.param((1, 10, 10), (6, 1), 1, 0, (1, 5, 10), id="case"),
+        pytest.param((1, 28, 28), 2, 1, "same", (1, 28, 28), id="case"),
+        pytest.param((1, 28, 28), 5, 2, 0, (1, 12, 12), id="case"),
         pytest.param((2, 3, 7), (1, 7), (2, 1), (0, 0), (1, 2, 1), id="row"),
     ],
 )
@@ -182,18 +182,18 @@ def test_output_shape(
     assert layer.forward(np.zeros((*input_shape, 2), np.float32)).shape == (*output_shape, 2)
 
 
-def test_same_with_stride() -> None:  # B07
+def test_same_with_stride() -> None:
     layer = convolution(np.ones((1, 3)), (1, 1, 6), stride=(1, 2), padding="same")
     assert layer.forward(np.arange(6.0).reshape(1, 1, 6, 1)).ravel().tolist() == [3, 9, 9]
 
 
-def test_kernel_larger_than_the_image() -> None:  # B08
+def test_kernel_larger_than_the_image() -> None:
     with pytest.raises(OptionError, match=r"kernel_size: expected at most 3x3, .* padded input, got 5x5"):
         Conv2D((1, 3, 3), out_channels=1, kernel_size=5)
     assert Conv2D((1, 3, 3), out_channels=1, kernel_size=5, padding=1).output_shape == (1, 1, 1)
 
 
-def test_integer_images_are_refused() -> None:  # B09
+def test_integer_images_are_refused() -> None:
     layer = convolution(np.ones((2, 2)), (1, 2, 2), dtype=np.float32)
     pixels = np.full((1, 2, 2, 1), 200, np.uint8)
     with pytest.raises(ShapeError, match=r"Conv2D.*expected an input of float32 .*, got uint8"):
@@ -201,7 +201,7 @@ def test_integer_images_are_refused() -> None:  # B09
     assert layer.forward(pixels.astype(np.float32)).item() == 800.0
 
 
-def test_backward_remembers_the_stride() -> None:  # B11
+def test_backward_remembers_the_stride() -> None:
     layer = convolution([[1, 2], [3, 4]], (1, 4, 4), stride=2)
     layer.forward(np.ones((1, 4, 4, 1)))
     grad_input = layer.backward(np.array([[1.0, 10], [100, 1000]])[None, :, :, None])
@@ -213,7 +213,7 @@ def test_backward_remembers_the_stride() -> None:  # B11
     ]
 
 
-def test_bias_gradient_is_the_sum_over_images_and_pixels() -> None:  # B13
+def test_bias_gradient_is_the_sum_over_images_and_pixels() -> None:
     layer = Conv2D((1, 4, 4), out_channels=3, kernel_size=1, dtype=np.float64)
     layer.forward(np.zeros((1, 4, 4, 2)))
     layer.backward(batch_last(np.ones((2, 3, 4, 4))))

@@ -59,7 +59,7 @@ def test_backward_drops_the_same_places() -> None:
 
 
 @pytest.mark.parametrize("rng", [None, generator()])
-def test_evaluation_changes_nothing(rng: np.random.Generator | None) -> None:  # B69
+def test_evaluation_changes_nothing(rng: np.random.Generator | None) -> None:
     layer = Dropout((5,), drop_probability=0.9)
     x, grad = generator().standard_normal((5, 8)), generator(1).standard_normal((5, 8))
     np.testing.assert_array_equal(layer.forward(x, rng=rng), x)

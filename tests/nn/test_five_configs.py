@@ -27,7 +27,7 @@ def test_config_builds_the_network_that_is_tested(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FIVE_NETWORKS)
-def test_first_loss_is_near_ln_10(name: str) -> None:  # B30
+def test_first_loss_is_near_ln_10(name: str) -> None:
     config = load_config(CONFIGS / f"{name}.yaml")
     rng = np.random.default_rng(0)
     network = build_network(config, MNIST_SHAPE, 10, rng, np.float32)

@@ -70,7 +70,7 @@ def test_without_a_generator_every_layer_is_another() -> None:
 
 @pytest.mark.parametrize("name", FIVE_NETWORKS)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_first_loss_is_near_ln_10(name: str, seed: int) -> None:  # B30
+def test_first_loss_is_near_ln_10(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((*MNIST_SHAPE, 32)).astype(np.float32)
     network = make_network(FIVE_NETWORKS[name], MNIST_SHAPE, seed=seed, dtype=np.float32)

@@ -194,7 +194,7 @@ def test_memory_layout_of_the_arguments_does_not_matter(name: str, training: boo
 
 
 @every_layer
-def test_images_of_a_batch_do_not_mix_in_evaluation(name: str) -> None:  # B69
+def test_images_of_a_batch_do_not_mix_in_evaluation(name: str) -> None:
     layer = build(name)
     x, grad = draw(layer.input_shape, 7, 2), draw(layer.output_shape, 7, 3)
     y, grad_input = layer.forward(x).copy(), layer.backward(grad).copy()

@@ -64,7 +64,7 @@ def test_gradients_of_the_wrong_shape(name: str) -> None:
 @every_layer
 @both_dtypes
 @pytest.mark.parametrize("wrong", ["uint8", "int64", "float16", "longdouble", "complex128", "bool", "object"])
-def test_arrays_that_are_no_floats(name: str, dtype: Any, wrong: str) -> None:  # B09
+def test_arrays_that_are_no_floats(name: str, dtype: Any, wrong: str) -> None:
     layer, got = build(name, dtype), np.dtype(wrong)
     floats = f"{np.dtype(dtype)} as the parameters" if layer.parameters else "float32 or float64"
     with pytest.raises(ShapeError, match=f"expected an input of {floats}, got {got}"):
@@ -75,7 +75,7 @@ def test_arrays_that_are_no_floats(name: str, dtype: Any, wrong: str) -> None:  
 
 
 @every_layer
-def test_bytes_in_foreign_order_are_refused(name: str) -> None:  # B50
+def test_bytes_in_foreign_order_are_refused(name: str) -> None:
     layer = build(name)
     foreign = np.dtype(np.float64).newbyteorder()
     with pytest.raises(ShapeError, match=f"expected an input of float.*, got {foreign}"):

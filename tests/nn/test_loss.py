@@ -71,7 +71,7 @@ def test_shards_add_up_to_the_batch(
 
 
 @pytest.mark.parametrize(("label", "loss", "grad"), [(0, 0, [0, 0]), (1, 1000, [1, -1])])
-def test_large_logits(label: int, loss: float, grad: list[float]) -> None:  # B21
+def test_large_logits(label: int, loss: float, grad: list[float]) -> None:
     for dtype in (np.float32, np.float64):
         actual, actual_grad = softmax_cross_entropy(np.array([[1000], [0]], dtype), np.array([label]))
         assert actual == loss
@@ -79,7 +79,7 @@ def test_large_logits(label: int, loss: float, grad: list[float]) -> None:  # B2
 
 
 @pytest.mark.parametrize("logits", [np.zeros((2, 2)), np.array([[1000.0, 0], [1000, 0]])])
-def test_softmax_is_taken_over_the_classes_of_one_image(logits: np.ndarray) -> None:  # B22
+def test_softmax_is_taken_over_the_classes_of_one_image(logits: np.ndarray) -> None:
     assert softmax(logits).tolist() == [[0.5, 0.5], [0.5, 0.5]]
     loss, grad = softmax_cross_entropy(logits, np.array([0, 1]))
     assert loss == pytest.approx(math.log(2))
@@ -91,7 +91,7 @@ def test_softmax_values() -> None:
     np.testing.assert_allclose(probabilities, [[0.25, 0.5], [0.75, 0.5]], rtol=1e-15)
 
 
-def test_a_certain_prediction_costs_exactly_nothing() -> None:  # B23
+def test_a_certain_prediction_costs_exactly_nothing() -> None:
     loss, grad = softmax_cross_entropy(np.array([[0.0], [-math.inf]]), np.array([0]))
     assert loss == 0.0
     assert grad.ravel().tolist() == [0, 0]
@@ -147,15 +147,15 @@ def test_labels_of_any_integer_type(dtype: Any) -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        pytest.param([1, 7], r"labels: 7 is out of range for 7 classes \(0 to 6\)", id="B25"),
-        pytest.param([3, -1], r"labels: -1 is out of range for 7 classes \(0 to 6\)", id="B25-negative"),
-        pytest.param([-1, 7], r"labels: -1 is out of range", id="B25-both"),
+        pytest.param([1, 7], r"labels: 7 is out of range for 7 classes \(0 to 6\)", id="case"),
+        pytest.param([3, -1], r"labels: -1 is out of range for 7 classes \(0 to 6\)", id="negative"),
+        pytest.param([-1, 7], r"labels: -1 is out of range", id="both"),
         pytest.param(
             [[0], [0]],
             r"expected shape \(2,\), one per image, got \(2, 1\); flatten them with .*ravel",
-            id="B26",
+            id="case",
         ),
-        pytest.param([[0, 0]], r"expected shape \(2,\), one per image, got \(1, 2\)", id="B26-row"),
+        pytest.param([[0, 0]], r"expected shape \(2,\), one per image, got \(1, 2\)", id="row"),
         pytest.param([0], r"expected shape \(2,\), one per image, got \(1,\)$", id="too-few"),
         pytest.param(0, r"expected shape \(2,\), one per image, got \(\)$", id="scalar"),
         pytest.param([0.0, 1.0], "expected integers, got float64", id="floats"),

@@ -105,11 +105,11 @@ def test_momentum_by_hand() -> None:
     assert walk(SGD(one_number(), learning_rate=1, momentum=0.5, nesterov=True), [1, 1]) == [-1.5, -3.25]
 
 
-def test_first_step_of_adam() -> None:  # B31
+def test_first_step_of_adam() -> None:
     assert walk(Adam(one_number(), learning_rate=1e-3), [0.5]) == [pytest.approx(-0.00099999998, abs=1e-15)]
 
 
-def test_state_goes_on_where_it_was_saved() -> None:  # B51
+def test_state_goes_on_where_it_was_saved() -> None:
     first = Adam(one_number(), learning_rate=1e-3)
     (before,) = walk(first, [1.0])
     second = Adam(one_number(before), learning_rate=1e-3)

@@ -99,17 +99,17 @@ def test_large_batches(shape: tuple[int, int, int, int], options: dict[str, Any]
     ("rows", "grad_input"),
     [([[1, 2], [2, 2]], [[0, 1], [0, 0]]), ([[0, 0], [0, 0]], [[1, 0], [0, 0]])],
 )
-def test_first_maximum_takes_the_gradient(rows: Any, grad_input: Any) -> None:  # B14
+def test_first_maximum_takes_the_gradient(rows: Any, grad_input: Any) -> None:
     assert pool_image(rows, kernel_size=2)[1].tolist() == grad_input
 
 
-def test_overlapping_windows_add() -> None:  # B15
+def test_overlapping_windows_add() -> None:
     output, grad_input = pool_image([[1, 2, 3], [4, 9, 5], [6, 7, 8]], kernel_size=2, stride=1)
     assert output.tolist() == [[9, 9], [9, 9]]
     assert grad_input.tolist() == [[0, 0, 0], [0, 4, 0], [0, 0, 0]]
 
 
-def test_windows_that_do_not_tile() -> None:  # B17
+def test_windows_that_do_not_tile() -> None:
     assert MaxPool2D((1, 510, 510), kernel_size=2, stride=2).output_shape == (1, 255, 255)
     output, grad_input = pool_image(np.arange(25).reshape(5, 5), kernel_size=2, stride=2)
     assert output.tolist() == [[6, 8], [16, 18]]
@@ -124,7 +124,7 @@ def test_gaps_between_windows_get_no_gradient() -> None:
     assert grad_input.tolist() == [[1, 0, 10, 0]]
 
 
-def test_padding_never_beats_a_negative_number() -> None:  # B18
+def test_padding_never_beats_a_negative_number() -> None:
     rows = [[-1, -2, -3], [-3, -4, -5], [-2, -3, -6]]
     output, grad_input = pool_image(rows, [[1, 10], [100, 1000]], kernel_size=3, stride=2, padding=1)
     assert output.tolist() == [[-1, -2], [-2, -3]]
@@ -134,10 +134,10 @@ def test_padding_never_beats_a_negative_number() -> None:  # B18
 @pytest.mark.parametrize(
     ("rows", "output", "grad_input"),
     [
-        pytest.param([[1, NAN], [5, 6]], NAN, [[0, 1], [0, 0]], id="B19"),
-        pytest.param([[6, 5], [NAN, 1]], NAN, [[0, 0], [1, 0]], id="B19-late"),
-        pytest.param([[NAN, NAN], [NAN, NAN]], NAN, [[1, 0], [0, 0]], id="B19-all"),
-        pytest.param([[-INF, -INF], [-INF, -INF]], -INF, [[1, 0], [0, 0]], id="B19-minus-infinity"),
+        pytest.param([[1, NAN], [5, 6]], NAN, [[0, 1], [0, 0]], id="case"),
+        pytest.param([[6, 5], [NAN, 1]], NAN, [[0, 0], [1, 0]], id="late"),
+        pytest.param([[NAN, NAN], [NAN, NAN]], NAN, [[1, 0], [0, 0]], id="all"),
+        pytest.param([[-INF, -INF], [-INF, -INF]], -INF, [[1, 0], [0, 0]], id="minus-infinity"),
         pytest.param([[-INF, NAN], [INF, 0]], NAN, [[0, 1], [0, 0]], id="nan-and-infinity"),
         pytest.param([[0, INF], [INF, 0]], INF, [[0, 1], [0, 0]], id="infinity"),
     ],
@@ -182,7 +182,7 @@ def test_stride_is_the_kernel_size_unless_given() -> None:
     assert MaxPool2D((2, 7, 9), kernel_size=(3, 2), stride=1).output_shape == (2, 5, 8)
 
 
-def test_height_and_width_are_not_exchanged() -> None:  # B06
+def test_height_and_width_are_not_exchanged() -> None:
     layer = MaxPool2D((1, 2, 4), kernel_size=2, stride=2)
     y = batch_first(layer.forward(batch_last(np.arange(32.0).reshape(4, 1, 2, 4))))
     assert y.shape == (4, 1, 1, 2)

@@ -83,7 +83,7 @@ def test_constant() -> None:
     assert rates(Constant(0.3, 4, 2)) == [0.3] * 4
 
 
-def test_step_counts_epochs() -> None:  # B52
+def test_step_counts_epochs() -> None:
     schedule = Step(0.1, 4 * 5, 5, every=2, factor=0.1)
     assert rates(schedule) == pytest.approx([0.1] * 10 + [0.01] * 10)
     # the first step of the fourth epoch

@@ -61,18 +61,18 @@ def test_col2im_of_im2col_multiplies_by_the_coverage(geometry: Geometry) -> None
     )
 
 
-def test_coverage_of_overlapping_windows() -> None:  # B01
+def test_coverage_of_overlapping_windows() -> None:
     assert windows_over((3, 3), 2).coverage().tolist() == [[1, 2, 1], [2, 4, 2], [1, 2, 1]]
     x = np.arange(9).reshape(1, 3, 3, 1)
     assert col2im(im2col(x, 2), x.shape, 2)[0, :, :, 0].tolist() == [[0, 2, 2], [6, 16, 10], [6, 14, 8]]
 
 
-def test_every_window_adds_to_a_pixel() -> None:  # B02
+def test_every_window_adds_to_a_pixel() -> None:
     cols = np.ones((2, 3))
     assert col2im(cols, (1, 1, 3, 1), (1, 2), 1, Sides(0, 0, 1, 0)).ravel().tolist() == [2, 2, 1]
 
 
-def test_no_padding_keeps_every_pixel() -> None:  # B05
+def test_no_padding_keeps_every_pixel() -> None:
     grad = col2im(np.ones((9, 1)), (1, 3, 3, 1), 3, 1, 0)
     assert grad.shape == (1, 3, 3, 1)
     assert grad.sum() == 9
@@ -81,12 +81,12 @@ def test_no_padding_keeps_every_pixel() -> None:  # B05
 @pytest.mark.parametrize(
     ("image_size", "kernel_size", "stride", "padding", "expected"),
     [
-        pytest.param((10, 10), (6, 1), 1, 0, (5, 10), id="B06"),
-        pytest.param((2, 4), 2, 2, 0, (1, 2), id="B06-pool"),
-        pytest.param((28, 28), 2, 1, "same", (28, 28), id="B07"),
-        pytest.param((1, 6), (1, 3), (1, 2), "same", (1, 3), id="B07-stride"),
-        pytest.param((28, 28), 5, 2, 0, (12, 12), id="B08"),
-        pytest.param((510, 510), 2, 2, 0, (255, 255), id="B17"),
+        pytest.param((10, 10), (6, 1), 1, 0, (5, 10), id="case"),
+        pytest.param((2, 4), 2, 2, 0, (1, 2), id="pool"),
+        pytest.param((28, 28), 2, 1, "same", (28, 28), id="case"),
+        pytest.param((1, 6), (1, 3), (1, 2), "same", (1, 3), id="stride"),
+        pytest.param((28, 28), 5, 2, 0, (12, 12), id="case"),
+        pytest.param((510, 510), 2, 2, 0, (255, 255), id="case"),
         pytest.param((28, 28), 5, 1, 2, (28, 28), id="lenet"),
         pytest.param((7, 5), (3, 2), (2, 3), (1, 0), (4, 2), id="pairs"),
         pytest.param((3, 3), 3, 4, 0, (1, 1), id="one-window"),
@@ -101,7 +101,7 @@ def test_output_size(
     assert [type(side) for side in size] == [int, int]
 
 
-def test_same_puts_the_smaller_half_before() -> None:  # B07
+def test_same_puts_the_smaller_half_before() -> None:
     assert windows_over((28, 28), 2, 1, "same").sides == Sides(top=0, bottom=1, left=0, right=1)
     assert windows_over((28, 28), 5, 1, "same").sides == Sides(2, 2, 2, 2)
     assert windows_over((1, 6), (1, 3), (1, 2), "same").sides == Sides(0, 0, 0, 1)
@@ -130,7 +130,7 @@ def test_same_gives_one_output_per_stride(size: int, kernel: int, stride: int) -
         (((3, 3), 1, 1, Sides(0, -1, 0, 0)), "padding: expected int >= 0, .*, got"),
     ],
 )
-def test_impossible_windows(arguments: tuple[Any, ...], message: str) -> None:  # B08
+def test_impossible_windows(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         windows_over(*arguments)
 

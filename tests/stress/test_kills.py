@@ -14,7 +14,10 @@ from tests.stress.attack import strike, survivors
 from tests.stress.kills import Stress
 from tests.stress.victim import FILES, differences, examine
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks processes up as Linux lists them")
+pytestmark = [
+    pytest.mark.stress,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks processes up as Linux lists them"),
+]
 
 
 def test_killed_and_interrupted_runs_end_as_if_nothing_had_happened(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from tests.cli.program import Cnncli, assert_same_arrays, command, environment
 from tests.training.faulty_disk import FaultyDisk
 from tests.training.runs import make_config, make_data
 
+pytestmark = pytest.mark.stress
+
 CONFIG = make_config("data.validation_size=40", epochs=2)
 SHORT = make_config("data.validation_size=10", epochs=1)
 
