@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pytest
 
-from cnncli.cli.evaluate import verdict, write_evaluation
+from cnncli.cli.evaluate import write_evaluation
 from cnncli.cli.terminal import Stream
 from cnncli.training import Evaluation
 
@@ -24,30 +24,12 @@ def written(subject: Evaluation) -> list[str]:
     return file.getvalue().splitlines()
 
 
-def test_the_verdict_counts_what_is_wrong() -> None:
-    assert (
-        verdict("test", evaluation([[900, 100], [0, 1000]]))
-        == "test accuracy 95.00 %  (100 of 2,000 images wrong)  loss 0.2500"
-    )
-    assert "(1 of 1 image wrong)" in verdict("train", evaluation([[0, 1], [0, 0]]))
-
-
 def test_the_most_frequent_confusion_is_named() -> None:
     assert written(evaluation([[9, 1, 0], [0, 9, 3], [1, 0, 9]]))[-1] == (
         "most frequent confusion: 1 taken for 2, 3 times"
     )
     assert written(evaluation([[9, 1], [0, 9]]))[-1].endswith("0 taken for 1, 1 time")
     assert written(evaluation([[9, 0], [0, 9]]))[-1] == "no image was taken for another class"
-
-
-def test_zeros_are_dots_and_columns_are_aligned() -> None:
-    lines = written(evaluation([[1135, 0], [12, 7]]))
-    heads = next(index for index, line in enumerate(lines) if line.startswith("confusion"))
-    assert lines[heads + 1 : heads + 4] == [
-        "class     0     1",
-        "    0  1135     .",
-        "    1    12     7",
-    ]
 
 
 def test_a_class_without_images_has_scores_of_zero() -> None:

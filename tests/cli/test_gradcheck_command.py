@@ -69,7 +69,6 @@ from cnncli.nn.arrays import FloatArray
 from cnncli.nn.layers.base import Layer, positive_shape
 """
 
-CONV_OPTIONS = "{out_channels: 1, kernel_size: 1}"
 
 _numbers = count()
 WriteModule = Callable[[str], str]
@@ -199,57 +198,6 @@ def test_what_is_computed_together_is_checked(
     assert result.code == 1
     assert "error: the whole network: the gradient of input is wrong" in result.err
     assert "the whole network, input: it is 0 in every number compared" in result.out
-
-
-def test_a_layer_that_is_not_there(workspace: Path, cnncli: Cnncli) -> None:
-    result = cnncli("gradcheck", "--config", "tiny.yaml", "--layer", "6")
-    assert (result.code, result.out) == (2, "")
-    assert "--layer: expected a place from 0 to 5, got 6" in result.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "give one of --config FILE and --layer-class MODULE:CLASS"),
-        (["--config", "tiny.yaml", "--layer-class", "a:B"], "give one of --config FILE and"),
-        (["--config", "none.yaml"], "none.yaml"),
-        (["--config", "tiny.yaml", "--layer", "-1"], "--layer: expected an integer of at least 0, got -1"),
-        (["--config", "tiny.yaml", "--seed", "x"], "--seed: expected an integer of at least 0, got x"),
-        (["--config", "tiny.yaml", "--input-shape", "2,3"], "--input-shape: goes with --layer-class"),
-        (["--config", "tiny.yaml", "--options", "{}"], "--options: goes with --layer-class"),
-        (["--layer-class", "a:B", "--set", "seed=1"], "--set: goes with --config"),
-        (["--layer-class", "a:B", "--layer", "1"], "--layer: goes with --config"),
-        (["--layer-class", "cnncli.nn:ReLU"], "--layer-class needs --input-shape"),
-        (["--layer-class", "cnncli.nn:ReLU", "--input-shape", "2,x"], "--input-shape: expected integers"),
-        (["--layer-class", "cnncli.nn:ReLU", "--input-shape", "2,0"], "--input-shape: expected integers"),
-        (["--layer-class", "cnncli.nn:ReLU", "--input-shape", "2", "--options", "3"], "expected a mapping"),
-        (["--layer-class", "cnncli.nn:ReLU", "--input-shape", "2", "--options", "{"], "--options: not valid"),
-        (["--layer-class", "layers.py", "--input-shape", "2"], "expected module:Class, such as my_layers:"),
-        (["--layer-class", "layers.py:A", "--input-shape", "2"], "expected module:Class, such as my_layers:"),
-        (["--layer-class", "no_such:A", "--input-shape", "2"], "there is no module no_such in the current"),
-        (["--layer-class", "cnncli.nn:ReLu", "--input-shape", "2"], "no class ReLu; did you mean ReLU?"),
-        (["--layer-class", "cnncli.nn:im2col", "--input-shape", "2"], "expected a class, but"),
-        (["--layer-class", "cnncli.nn:Adam", "--input-shape", "2"], "no method forward and no method backw"),
-        (["--layer-class", "cnncli.nn:Dense", "--input-shape", "2"], "missing a required argument: 'out_f"),
-        (
-            ["--layer-class", "cnncli.nn:Dense", "--input-shape", "2", "--options", "{out_features: 0}"],
-            "--options: out_features: expected an integer of at least 1, got 0",
-        ),
-        (
-            ["--layer-class", "cnncli.nn:Conv2D", "--input-shape", "2", "--options", CONV_OPTIONS],
-            "--input-shape: Conv2D: expected an input shape (C, H, W), got (2,)",
-        ),
-        (
-            ["--layer-class", "cnncli.nn:Layer", "--input-shape", "2"],
-            "has no method forward and no method input_gradient",
-        ),
-    ],
-)
-def test_refusals(workspace: Path, cnncli: Cnncli, arguments: list[str], message: str) -> None:
-    result = cnncli("gradcheck", *arguments)
-    assert (result.code, result.out) == (2, "")
-    assert message in result.err
-    assert "Traceback" not in result.err
 
 
 def test_a_class_of_ones_own(module: WriteModule, cnncli: Cnncli) -> None:

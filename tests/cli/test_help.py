@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from cnncli.cli.main import COMMANDS, cli
+from cnncli.cli.main import COMMANDS
 from cnncli.training.gradients import SHARDS_IN_FLIGHT
 from tests.cli.program import Cnncli, environment
 
@@ -56,13 +56,6 @@ def test_every_option_has_a_help(name: str) -> None:
     for parameter in loaded(name).params:
         if isinstance(parameter, click.Option):
             assert parameter.help, parameter.name
-
-
-def test_every_command_is_in_the_help(cnncli: Cnncli) -> None:
-    text = cnncli("--help").out
-    for name, entry in COMMANDS.items():
-        assert f"  {name} " in text and entry.summary in text
-    assert cli.list_commands(click.Context(cli)) == list(COMMANDS)
 
 
 def test_help_fits_80_columns(cnncli: Cnncli) -> None:

@@ -60,29 +60,6 @@ def test_the_five_networks(cnncli: Cnncli, name: str) -> None:
     assert [layer["name"] for layer in document["layers"]] == [choice.name for choice in config.network]
 
 
-def test_the_layers_of_lenet(cnncli: Cnncli) -> None:
-    layers = inspected(cnncli, "lenet")["layers"]
-    assert [layer["output_shape"] for layer in layers] == [
-        *([[6, 28, 28]] * 2),
-        [6, 14, 14],
-        *([[16, 10, 10]] * 2),
-        [16, 5, 5],
-        [400],
-        *([[120]] * 2),
-        *([[84]] * 2),
-        [10],
-    ]
-    assert [layer["im2col_shape"] for layer in layers if layer["im2col_shape"]] == [[25, 784], [150, 100]]
-    assert [layer["receptive_field"] for layer in layers] == [
-        *([[5, 5]] * 2),
-        [6, 6],
-        *([[14, 14]] * 2),
-        *([[16, 16]] * 2),
-        *([[28, 28]] * 5),
-    ]
-    assert layers[0]["activation_bytes"] == 6 * 28 * 28 * 4
-
-
 def test_a_batch_has_its_axis_last_and_scales_what_grows_with_it(cnncli: Cnncli) -> None:
     one, batch = inspected(cnncli, "quickstart"), inspected(cnncli, "quickstart", "--batch-size", "50")
     assert batch["input_shape"] == [1, 28, 28, 50]
@@ -152,14 +129,6 @@ def test_a_batch_is_no_larger_than_the_training_set(workspace: Path, cnncli: Cnn
         assert step["batch_size"] == len(arrays["x_train"]) - 60
 
 
-def test_a_batch_that_nobody_has_is_refused(cnncli: Cnncli) -> None:
-    result = cnncli(
-        *("inspect-shapes", "--config", CONFIGS / "lenet.yaml", "--backward"), "--batch-size", "100000000"
-    )
-    assert (result.code, result.out) == (2, "")
-    assert "expected a batch of at most 1,000,000 images, got 100,000,000" in result.err
-
-
 def receptive_field_by_touch(network: Network) -> list[tuple[int, int]]:
     """Find what the first output of each layer depends on, by changing every pixel in turn."""
     _, H, W = network.input_shape
@@ -197,12 +166,6 @@ def test_the_receptive_field_is_what_an_output_depends_on() -> None:
     assert [layer.receptive_field for layer in facts.layers[:-1]] == found[:-1]
     assert [layer.receptive_field for layer in facts.layers[:3]] == [(3, 2), (3, 2), (5, 4)]
     assert facts.layers[-1].receptive_field == (17, 19)
-
-
-def test_features_have_no_receptive_field() -> None:
-    facts = inspect_network(Network([Dense((4,), out_features=2)]))
-    assert facts.layers[0].receptive_field is None
-    assert facts.total_macs == 8
 
 
 def test_bytes_follow_the_type_of_the_parameters() -> None:

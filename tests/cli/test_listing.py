@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cnncli.cli import formats
-from cnncli.config import fields_of, load_config, parse_config
+from cnncli.config import fields_of, load_config
 from cnncli.config.schema import SECTIONS, TOP_LEVEL
 from cnncli.nn import LAYERS, OPTIMIZERS, SCHEDULES
 from tests.cli.program import MNIST, Cnncli, run_program
@@ -62,10 +62,6 @@ def test_the_defaults_are_those_of_the_constructors(cnncli: Cnncli) -> None:
             assert listed.get("default", inspect.Parameter.empty) == plain
 
 
-def test_the_list_fits_80_columns(cnncli: Cnncli) -> None:
-    assert all(len(line) <= 80 for line in cnncli("list").out.splitlines())
-
-
 def test_the_starter_trains_as_it_is(tmp_path: Path) -> None:
     """Its data is where a user's would be: in the cache directory."""
     cache = tmp_path / "cache" / "cnncli" / "mnist"
@@ -93,23 +89,6 @@ def test_the_starter_says_the_shapes_that_come_out(workspace: Path, cnncli: Cnnc
         comment = line.partition("#")[2].strip()
         if comment.startswith("("):
             assert comment.startswith(str(tuple(layer["output_shape"])))
-
-
-def test_init_refuses_a_file_that_exists(workspace: Path, cnncli: Cnncli) -> None:
-    before = Path("tiny.yaml").read_text()
-    result = cnncli("init", "tiny.yaml")
-    assert (result.code, result.out) == (2, "")
-    assert result.err == "error: tiny.yaml: exists already; name another file\n"
-    assert Path("tiny.yaml").read_text() == before
-
-
-def test_init_to_standard_output(workspace: Path, cnncli: Cnncli) -> None:
-    cnncli("init")
-    result = cnncli("init", "-")
-    assert result.err == ""
-    assert result.out == Path("cnncli.yaml").read_text()
-    assert not Path("-").exists()
-    assert parse_config(result.out, "starter", ".") == load_config("cnncli.yaml")
 
 
 @pytest.mark.parametrize("path", ["none/my.yaml", "."])

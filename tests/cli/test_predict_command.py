@@ -131,29 +131,6 @@ def test_the_document(trained: Path, cnncli: Cnncli, tmp_path: Path) -> None:
         assert entry["probability"] == max(entry["probabilities"]) == entry["probabilities"][1]
 
 
-def test_the_table(trained: Path, cnncli: Cnncli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    np.save("many.npy", np.stack([sheet_with_a_one()] * 12))
-    document = cnncli("predict", trained, "many.npy", "--json").json
-    result = cnncli("predict", trained, "many.npy")
-    assert result.err == "many.npy: the first 10 of 12 pictures; --limit takes more, many.npy:INDEX another\n"
-    head, *rows = result.out.splitlines()
-    assert head.split() == ["image", "class", "probability", "runners-up"]
-    assert [row.split()[0] for row in rows] == [f"many.npy:{index}" for index in range(10)]
-    probabilities = document[0]["probabilities"]
-    first, second, third = np.argsort(probabilities)[::-1][:3].tolist()
-    assert (
-        rows[0].split()[1:]
-        == (
-            f"{first} {100 * probabilities[first]:.2f} % {second} ({100 * probabilities[second]:.2f} %), "
-            f"{third} ({100 * probabilities[third]:.2f} %)"
-        ).split()
-    )
-    assert len(cnncli("predict", trained, "many.npy", "--limit", "12").out.splitlines()) == 13
-    only = cnncli("predict", trained, "many.npy:11")
-    assert only.out.splitlines()[1].startswith("many.npy:11 ") and only.err == ""
-
-
 def test_what_the_network_saw(trained: Path, cnncli: Cnncli, tmp_path: Path) -> None:
     Image.fromarray(sheet_with_a_one()).save(tmp_path / "one.png")
     lines = cnncli("predict", trained, tmp_path / "one.png", "--show").out.splitlines()
@@ -234,31 +211,6 @@ def test_weights_that_are_of_no_use(cnncli: Cnncli, tmp_path: Path, monkeypatch:
         result = cnncli("predict", "large.npz", "a.npy", *arguments)
         assert (result.code, result.out) == (1, "")
         assert "scores are not finite" in result.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["predict"], 2, "CHECKPOINT"),
-        (["predict", "runs"], 2, "IMAGE"),
-        (["predict", "none.npz", "a.png"], 1, "none.npz"),
-        (["predict", ".", "a.png"], 1, "holds no run"),
-        (["predict", "a", "b", "--limit", "0"], 2, "expected an integer of at least 1, got 0"),
-        (["predict", "a", ""], 2, "expected a path, but it is empty"),
-    ],
-)
-def test_refusals(
-    cnncli: Cnncli,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    code: int,
-    message: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = cnncli(*arguments)
-    assert (result.code, result.out) == (code, "")
-    assert message in result.err
 
 
 def test_on_a_terminal_of_ascii(trained: Path, tmp_path: Path) -> None:

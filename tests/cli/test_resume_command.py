@@ -157,10 +157,6 @@ def test_a_step_schedule_goes_on_where_it_was(workspace: Path, cnncli: Cnncli) -
     assert rates == pytest.approx([0.003, 0.003, 0.0003, 0.0003])
 
 
-def test_the_same_configuration_may_be_named_again(whole: Path, cnncli: Cnncli) -> None:
-    assert cnncli("train", "--resume", "whole", *TRAIN[1:], "--set", "training.epochs=5").code == 0
-
-
 def test_a_dry_run_of_a_resumed_run(whole: Path, cnncli: Cnncli, monkeypatch: pytest.MonkeyPatch) -> None:
     train_and_die(cnncli, monkeypatch, "killed", 8)
     before = {path: path.read_bytes() for path in Path("killed").iterdir()}
@@ -175,13 +171,6 @@ def test_changed_images_are_refused(whole: Path, cnncli: Cnncli) -> None:
     result = cnncli("train", "--resume", "whole", "--set", "training.epochs=6")
     assert (result.code, result.out) == (1, "")
     assert "are not those that the run was trained on" in result.err
-
-
-def test_no_run_to_go_on_with(workspace: Path, cnncli: Cnncli) -> None:
-    for path in ("none", ".", "tiny.yaml"):
-        result = cnncli("train", "--resume", path)
-        assert (result.code, result.out) == (1, "")
-        assert "holds no run" in result.err
 
 
 def test_a_damaged_checkpoint_is_not_replaced_by_a_new_start(whole: Path, cnncli: Cnncli) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cnncli.config import Choice, EarlyStopping
+from cnncli.config import Choice
 from tests.config.texts import NETWORK, faults, read
 
 AN_INTEGER = "expected an integer of at least 1"
@@ -104,16 +104,6 @@ def test_null_seed_is_drawn_and_recorded() -> None:
 @pytest.mark.parametrize("seed", [0, 2**64, 10**30 - 1])
 def test_seed_is_kept(seed: int) -> None:
     assert read(f"{NETWORK}seed: {seed}\n").seed == seed
-
-
-def test_early_stopping() -> None:
-    assert read(NETWORK + "training: {early_stopping: {}}\n").training.early_stopping == EarlyStopping(
-        patience=3
-    )
-    assert read(
-        NETWORK + "training: {early_stopping: {patience: 7}}\n"
-    ).training.early_stopping == EarlyStopping(patience=7)
-    assert read(NETWORK + "training: {early_stopping: null}\n").training.early_stopping is None
 
 
 def initializers(text: str) -> list[str]:

@@ -47,9 +47,9 @@ def server() -> Iterator[LocalServer]:
         yield local
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def waits(monkeypatch: pytest.MonkeyPatch) -> Waits:
-    """Make what has no patience of its own take this one."""
+    """Make every download but those with a patience of their own take this one."""
     made = Waits()
     monkeypatch.setattr("cnncli.data.mirrors.PATIENCE", made.patience)
     return made

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cnncli.data import describe_dataset, load_dataset, load_split
+from cnncli.data import describe_dataset, load_dataset
 from cnncli.errors import DataError
-from tests.download.conftest import Waits, with_mirrors
+from tests.download.conftest import with_mirrors
 from tests.download.server import LocalServer
 from tests.download.small_dataset import Heard, SmallDataset
 
@@ -18,9 +18,7 @@ IMAGES = "train-images-idx3-ubyte"
 
 
 @pytest.fixture
-def served(
-    mnist: SmallDataset, server: LocalServer, waits: Waits, monkeypatch: pytest.MonkeyPatch
-) -> SmallDataset:
+def served(mnist: SmallDataset, server: LocalServer, monkeypatch: pytest.MonkeyPatch) -> SmallDataset:
     """Offer MNIST on the server, its only mirror."""
     return with_mirrors(mnist, monkeypatch, mnist.serve(server))
 
@@ -40,22 +38,6 @@ def test_an_empty_cache_is_filled_once(
     again = load_dataset("mnist")
     assert len(server.requests) == 4
     np.testing.assert_array_equal(again.train.images, first.train.images)
-
-
-def test_a_full_cache_is_read_once(
-    served: SmallDataset, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Reading verifies; nothing is hashed before, which would take as long again."""
-    served.write(cache)
-    monkeypatch.setattr("cnncli.data.mirrors.fault_of_file", lambda path, expected: pytest.fail("hashed"))
-    assert len(load_dataset("mnist").train) == 40
-
-
-def test_one_part_fetches_only_its_own_files(
-    served: SmallDataset, server: LocalServer, cache: Path, heard: Heard
-) -> None:
-    load_split("mnist", None, "test", heard)
-    assert server.requests == ["/t10k-images-idx3-ubyte.gz", "/t10k-labels-idx1-ubyte.gz"]
 
 
 def test_a_description_fetches_nothing(served: SmallDataset, server: LocalServer, cache: Path) -> None:
@@ -92,29 +74,6 @@ def test_a_damaged_file_is_named_for_what_it_is_and_fetched_again(
     assert server.requests == [f"/{IMAGES}.gz"]
     assert heard.notices[0].startswith(f"{cache / name}: {words}")
     assert sorted(path.name for path in cache.iterdir()) == sorted(f"{name}.gz" for name in served.names)
-
-
-def test_two_damaged_files_are_both_fetched_again(
-    served: SmallDataset, server: LocalServer, cache: Path
-) -> None:
-    served.write(cache)
-    for name in served.names[1:3]:
-        (cache / f"{name}.gz").write_bytes(b"<html>")
-    load_dataset("mnist")
-    assert server.requests == [f"/{name}.gz" for name in served.names[1:3]]
-
-
-def test_offline_the_cause_and_the_ways_out_are_said(
-    served: SmallDataset, server: LocalServer, cache: Path
-) -> None:
-    server.answers.clear()
-    with pytest.raises(DataError) as caught:
-        load_dataset("mnist")
-    message = str(caught.value)
-    assert message.startswith(f"{cache}: MNIST's {IMAGES} cannot be downloaded:")
-    assert f"{server.url}/{IMAGES}.gz: it answers 404 Not Found" in message
-    assert "by hand: put" in message and "offline: set data.directory" in message
-    assert not cache.exists()
 
 
 def test_files_placed_by_hand_are_taken(served: SmallDataset, server: LocalServer, cache: Path) -> None:

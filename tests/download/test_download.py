@@ -11,7 +11,7 @@ import pytest
 from cnncli.data import Transfer
 from cnncli.data.mirrors import download_dataset
 from cnncli.errors import DataError
-from tests.download.conftest import Waits, with_mirrors
+from tests.download.conftest import Waits
 from tests.download.server import Answer, LocalServer, content, redirect, stall, status, text
 from tests.download.small_dataset import Heard, SmallDataset
 
@@ -32,9 +32,7 @@ def offered(small: SmallDataset) -> dict[str, bytes]:
     return {f"{name}.gz": small.gzipped(name) for name in small.names}
 
 
-def test_all_four_files(
-    mnist: SmallDataset, server: LocalServer, waits: Waits, heard: Heard, tmp_path: Path
-) -> None:
+def test_all_four_files(mnist: SmallDataset, server: LocalServer, heard: Heard, tmp_path: Path) -> None:
     mirror = mnist.serve(server)
     files = download_dataset(mnist.known, tmp_path / "a" / "b", mirrors=[mirror], listener=heard)
     directory = tmp_path / "a" / "b"
@@ -46,17 +44,7 @@ def test_all_four_files(
     ]
 
 
-def test_one_part_needs_only_its_own_files(
-    mnist: SmallDataset, server: LocalServer, waits: Waits, tmp_path: Path
-) -> None:
-    download_dataset(mnist.known, tmp_path, parts=["test"], mirrors=[mnist.serve(server)])
-    assert sorted(contents(tmp_path)) == ["t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"]
-    assert len(server.requests) == 2
-
-
-def test_a_server_may_unpack_the_files(
-    mnist: SmallDataset, server: LocalServer, waits: Waits, tmp_path: Path
-) -> None:
+def test_a_server_may_unpack_the_files(mnist: SmallDataset, server: LocalServer, tmp_path: Path) -> None:
     mirror = mnist.serve(server)
     for name in mnist.names:
         server.answers[f"/{name}.gz"] = [content(mnist.raw[name])]
@@ -82,19 +70,6 @@ def test_the_second_mirror_gives_what_the_first_refuses(
     ]
     assert server.requests == [f"/{IMAGES}.gz"] and len(second_server.requests) == 4
     assert waits.seconds == []
-
-
-def test_mirrors_of_the_catalogue_are_the_default(
-    mnist: SmallDataset,
-    server: LocalServer,
-    waits: Waits,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    known = with_mirrors(mnist, monkeypatch, f"{server.url}/none", mnist.serve(server, "/mnist")).known
-    download_dataset(known, tmp_path)
-    assert contents(tmp_path) == offered(mnist)
-    assert server.requests[:2] == [f"/none/{IMAGES}.gz", f"/mnist/{IMAGES}.gz"]
 
 
 def test_when_no_mirror_has_it_all_is_said_and_nothing_left(
@@ -175,7 +150,6 @@ def test_a_wrong_answer_leads_to_the_next_mirror_or_leaves_nothing(
     fashion: SmallDataset,
     server: LocalServer,
     second_server: LocalServer,
-    waits: Waits,
     heard: Heard,
     tmp_path: Path,
     case: str,
@@ -211,7 +185,7 @@ def test_files_that_are_there_are_recognised_in_every_form(
 
 
 def test_what_is_missing_is_fetched_and_what_is_there_kept(
-    mnist: SmallDataset, server: LocalServer, waits: Waits, heard: Heard, tmp_path: Path
+    mnist: SmallDataset, server: LocalServer, heard: Heard, tmp_path: Path
 ) -> None:
     kept = tmp_path / "t10k-images.idx3-ubyte"
     kept.write_bytes(mnist.raw["t10k-images-idx3-ubyte"])
@@ -240,7 +214,6 @@ def test_a_damaged_file_is_replaced_where_that_is_asked_for(
     mnist: SmallDataset,
     fashion: SmallDataset,
     server: LocalServer,
-    waits: Waits,
     heard: Heard,
     tmp_path: Path,
     case: str,
@@ -292,7 +265,7 @@ def test_all_damaged_files_are_named_at_once(mnist: SmallDataset, tmp_path: Path
 
 
 def test_a_damaged_file_that_cannot_be_replaced_stays_and_is_named(
-    mnist: SmallDataset, server: LocalServer, waits: Waits, tmp_path: Path
+    mnist: SmallDataset, server: LocalServer, tmp_path: Path
 ) -> None:
     damaged = tmp_path / IMAGES
     damaged.write_bytes(b"<html>")
@@ -303,7 +276,7 @@ def test_a_damaged_file_that_cannot_be_replaced_stays_and_is_named(
 
 
 def test_an_interrupt_leaves_whole_files_alone(
-    mnist: SmallDataset, server: LocalServer, waits: Waits, tmp_path: Path
+    mnist: SmallDataset, server: LocalServer, tmp_path: Path
 ) -> None:
     class Interrupting(Heard):
         def received(self, transfer: Transfer) -> None:
@@ -319,7 +292,7 @@ def test_an_interrupt_leaves_whole_files_alone(
 
 
 def test_only_what_is_still_missing_is_to_be_placed_by_hand(
-    mnist: SmallDataset, server: LocalServer, waits: Waits, tmp_path: Path
+    mnist: SmallDataset, server: LocalServer, tmp_path: Path
 ) -> None:
     mirror = mnist.serve(server)
     server.answers["/t10k-images-idx3-ubyte.gz"] = [status(404)]
@@ -336,9 +309,7 @@ def test_a_file_in_place_of_the_directory(mnist: SmallDataset, server: LocalServ
     assert server.requests == []
 
 
-def test_a_place_that_cannot_be_written(
-    mnist: SmallDataset, server: LocalServer, waits: Waits, tmp_path: Path
-) -> None:
+def test_a_place_that_cannot_be_written(mnist: SmallDataset, server: LocalServer, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a")
     with pytest.raises(
         DataError, match=r"a/b/train-images-idx3-ubyte.gz: cannot be written: Not a directory"
@@ -348,12 +319,7 @@ def test_a_place_that_cannot_be_written(
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_rename_that_another_process_hinders(
-    mnist: SmallDataset,
-    server: LocalServer,
-    waits: Waits,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    is_there: bool,
+    mnist: SmallDataset, server: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
     """Windows refuses to rename over a file that is being read; it is as good if it was brought whole."""
 

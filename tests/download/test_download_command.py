@@ -16,8 +16,8 @@ import pytest
 
 from tests.cli.program import MNIST, Cnncli, command, environment
 from tests.cli.test_streams import TERMINAL_SCRIPT, screen
-from tests.download.conftest import Waits, with_mirrors
-from tests.download.server import CERTIFICATE, Handler, LocalServer, content, drip, status
+from tests.download.conftest import with_mirrors
+from tests.download.server import Handler, LocalServer, content, drip, status
 from tests.download.small_dataset import SmallDataset
 
 IMAGES = "train-images-idx3-ubyte"
@@ -35,9 +35,7 @@ def serve_real_files(server: LocalServer) -> None:
         server.answers[f"/{name}"] = [content((MNIST / name).read_bytes())]
 
 
-def test_what_it_says(
-    mnist: SmallDataset, server: LocalServer, waits: Waits, cache: Path, cnncli: Cnncli
-) -> None:
+def test_what_it_says(mnist: SmallDataset, server: LocalServer, cache: Path, cnncli: Cnncli) -> None:
     mirror = mnist.serve(server)
     result = cnncli("download", "mnist", "--mirror", mirror)
     assert result.code == 0
@@ -53,9 +51,7 @@ def test_what_it_says(
     assert again.err == "" and len(server.requests) == 4
 
 
-def test_json_and_quiet(
-    mnist: SmallDataset, server: LocalServer, waits: Waits, tmp_path: Path, cnncli: Cnncli
-) -> None:
+def test_json_and_quiet(mnist: SmallDataset, server: LocalServer, tmp_path: Path, cnncli: Cnncli) -> None:
     mirror, directory = mnist.serve(server), tmp_path / "mine"
     directory.mkdir()
     (directory / IMAGES).write_bytes(mnist.raw[IMAGES])
@@ -76,7 +72,7 @@ def test_json_and_quiet(
 
 
 def test_a_failure_is_exit_code_1_and_nothing_on_standard_output(
-    mnist: SmallDataset, server: LocalServer, waits: Waits, cache: Path, cnncli: Cnncli
+    mnist: SmallDataset, server: LocalServer, cache: Path, cnncli: Cnncli
 ) -> None:
     """and a mirror that was named is the only one."""
     server.answers[f"/{IMAGES}.gz"] = [status(503)]
@@ -89,31 +85,8 @@ def test_a_failure_is_exit_code_1_and_nothing_on_standard_output(
     assert not cache.exists()
 
 
-def test_a_bad_file_in_a_directory_of_the_users_is_refused(
-    mnist: SmallDataset, fashion: SmallDataset, server: LocalServer, tmp_path: Path, cnncli: Cnncli
-) -> None:
-    mirror = mnist.serve(server)
-    swapped = tmp_path / f"{IMAGES}.gz"
-    swapped.write_bytes(fashion.gzipped(IMAGES))
-    result = cnncli("download", "mnist", "--directory", tmp_path, "--mirror", mirror)
-    assert (result.code, result.out) == (1, "")
-    assert result.err.startswith(f"error: {swapped}: this is Fashion-MNIST's train-images file, expected")
-    assert swapped.read_bytes() == fashion.gzipped(IMAGES) and server.requests == []
-
-
-def test_a_server_that_nobody_vouches_for_gives_nothing(
-    mnist: SmallDataset, waits: Waits, cache: Path, cnncli: Cnncli
-) -> None:
-    """the content would be the right one."""
-    with LocalServer(certificate=CERTIFICATE) as server:
-        result = cnncli("download", "mnist", "--mirror", mnist.serve(server), "--quiet")
-    assert (result.code, result.out) == (1, "")
-    assert "its certificate is not to be trusted" in result.err
-    assert server.requests == [] and not cache.exists()
-
-
 def test_fashion_mnist_has_a_place_of_its_own(
-    fashion: SmallDataset, server: LocalServer, waits: Waits, cache: Path, cnncli: Cnncli
+    fashion: SmallDataset, server: LocalServer, cache: Path, cnncli: Cnncli
 ) -> None:
     result = cnncli("download", "fashion-mnist", "--mirror", fashion.serve(server), "--quiet")
     place = cache.with_name("fashion-mnist")
@@ -125,7 +98,7 @@ def test_fashion_mnist_has_a_place_of_its_own(
 
 
 def test_what_a_killed_download_has_left_is_not_taken_for_data(
-    mnist: SmallDataset, server: LocalServer, waits: Waits, cache: Path, cnncli: Cnncli
+    mnist: SmallDataset, server: LocalServer, cache: Path, cnncli: Cnncli
 ) -> None:
     """kill -9 leaves a file under a temporary name."""
     cache.mkdir(parents=True)
@@ -135,34 +108,9 @@ def test_what_a_killed_download_has_left_is_not_taken_for_data(
     assert (cache / f"{IMAGES}.gz").read_bytes() == mnist.gzipped(IMAGES)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "missing argument"),
-        (["emnist"], "dataset: expected mnist or fashion-mnist, got emnist; did you mean mnist?"),
-        (["Fashion_MNIST"], "got Fashion_MNIST; did you mean fashion-mnist?"),
-        (["imagewoof"], "dataset: expected mnist or fashion-mnist, got imagewoof (see"),
-        (
-            ["mnist", "--mirror", "file:///usb"],
-            "--mirror: file:///usb: it is no address that begins with http",
-        ),
-        (["mnist", "--mirror", "mirror.org"], "--mirror: mirror.org: it is no address that begins with http"),
-    ],
-)
-def test_a_wrong_command_line(cnncli: Cnncli, cache: Path, arguments: list[str], message: str) -> None:
-    result = cnncli("download", *arguments)
-    assert (result.code, result.out) == (2, "")
-    assert message in result.err
-
-
 @pytest.fixture
 def served(
-    mnist: SmallDataset,
-    server: LocalServer,
-    waits: Waits,
-    cache: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    mnist: SmallDataset, server: LocalServer, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> SmallDataset:
     """Change to a directory with mnist.yaml, whose data the second mirror has."""
     monkeypatch.chdir(tmp_path)

@@ -79,13 +79,6 @@ def test_each_wait_is_twice_the_one_before_and_there_are_three_attempts(
     assert server.requests == ["/a"] * 3
 
 
-@pytest.mark.parametrize("code", [400, 401, 403, 404, 410, 304, 300])
-def test_what_stays_is_not_tried_again(server: LocalServer, waits: Waits, code: int) -> None:
-    assert fault(server, waits, status(code), content(DATA)).startswith(f"it answers {code}")
-    assert server.requests == ["/a"]
-    assert waits.seconds == []
-
-
 @pytest.mark.parametrize(
     ("header", "wait"),
     [("7", 7), ("0", 1), ("-5", 1), ("soon", 1), ("Wed, 21 Oct 2015 07:28:00 GMT", 1), ("9" * 5000, 1)],
@@ -171,11 +164,6 @@ def test_a_content_that_never_ends_is_waited_for_only_so_long(server: LocalServe
 )
 def test_a_large_file_may_take_longer(n_bytes: int, seconds: float) -> None:
     assert Patience().content_seconds(n_bytes) == pytest.approx(seconds, abs=0.05)
-
-
-@pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH_9.2\r\n", b"\0" * 100, b"x" * 70_000])
-def test_a_server_of_something_else(server: LocalServer, waits: Waits, answer: bytes) -> None:
-    assert fault(server, waits, text(answer)) == "the answer is not HTTP (3 attempts)"
 
 
 def test_what_a_server_writes_about_its_status_is_not_repeated(server: LocalServer, waits: Waits) -> None:

@@ -13,7 +13,7 @@ from threading import Barrier, Thread
 import pytest
 
 from cnncli.data.catalog import KnownFile
-from cnncli.data.mirrors import fault_of_content, fault_of_file, place
+from cnncli.data.mirrors import fault_of_content, place
 from tests.download.small_dataset import SmallDataset
 
 
@@ -29,15 +29,6 @@ def raw(mnist: SmallDataset, expected: KnownFile) -> bytes:
 
 def flipped(data: bytes, position: int) -> bytes:
     return data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
-
-
-@pytest.mark.parametrize("form", [bytes, gzip.compress, lambda raw: gzip.compress(raw, compresslevel=1)])
-def test_the_right_content_in_every_form(
-    raw: bytes, expected: KnownFile, form: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
-    assert fault_of_content(form(raw), expected) is None
-    (tmp_path / "a").write_bytes(form(raw))
-    assert fault_of_file(tmp_path / "a", expected) is None
 
 
 def test_two_gzips_behind_one_another_are_one_content(raw: bytes, expected: KnownFile) -> None:
@@ -62,24 +53,6 @@ WRONG: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_content_is_told(raw: bytes, expected: KnownFile, case: str, tmp_path: Path) -> None:
-    make, words = WRONG[case]
-    fault = fault_of_content(make(raw), expected)
-    assert fault is not None and fault.startswith(words)
-    (tmp_path / "a").write_bytes(make(raw))
-    assert fault_of_file(tmp_path / "a", expected) == fault
-
-
-def test_a_file_of_another_data_set_or_another_place_is_named(
-    mnist: SmallDataset, fashion: SmallDataset, expected: KnownFile
-) -> None:
-    other = fashion.gzipped(expected.name)
-    assert fault_of_content(other, expected) == "this is Fashion-MNIST's t10k-images file"
-    larger = mnist.raw["train-images-idx3-ubyte"]
-    assert fault_of_content(larger, expected) == "this is MNIST's train-images file"
-
-
 def test_a_bomb_is_not_unpacked(expected: KnownFile, monkeypatch: pytest.MonkeyPatch) -> None:
     n_read = 0
     read = gzip.GzipFile.read
@@ -93,18 +66,6 @@ def test_a_bomb_is_not_unpacked(expected: KnownFile, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(gzip.GzipFile, "read", counting)
     assert fault_of_content(gzip.compress(bytes(50_000_000)), expected) is not None
     assert n_read < 2_000_000
-
-
-def test_a_file_that_cannot_be_read(tmp_path: Path, expected: KnownFile) -> None:
-    assert fault_of_file(tmp_path, expected) == "it cannot be read: Is a directory"
-
-
-def test_a_file_gets_its_place_and_its_directories(tmp_path: Path) -> None:
-    path = tmp_path / "a" / "b" / "c.gz"
-    place(path, b"old")
-    place(path, b"new")
-    assert path.read_bytes() == b"new"
-    assert list(path.parent.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
-from cnncli.errors import OptionError, ShapeError
 from cnncli.nn import Conv2D, batch_first, batch_last, im2col
 from tests.nn import references
 from tests.nn.geometries import Geometry, geometries
@@ -158,13 +157,6 @@ def test_stride_that_does_not_divide() -> None:
     np.testing.assert_array_equal(layer.parameters["weight"].grad[0, 0], expected)
 
 
-def test_images_of_a_batch_stay_apart() -> None:
-    layer = convolution([[1, 0], [0, 0]], (1, 3, 3))
-    y = batch_first(layer.forward(batch_last(np.arange(18.0).reshape(2, 1, 3, 3))))
-    assert y[0, 0].tolist() == [[0, 1], [3, 4]]
-    assert y[1, 0].tolist() == [[9, 10], [12, 13]]
-
-
 @pytest.mark.parametrize(
     ("input_shape", "kernel_size", "stride", "padding", "output_shape"),
     [
@@ -185,44 +177,6 @@ def test_output_shape(
 def test_same_with_stride() -> None:
     layer = convolution(np.ones((1, 3)), (1, 1, 6), stride=(1, 2), padding="same")
     assert layer.forward(np.arange(6.0).reshape(1, 1, 6, 1)).ravel().tolist() == [3, 9, 9]
-
-
-def test_kernel_larger_than_the_image() -> None:
-    with pytest.raises(OptionError, match=r"kernel_size: expected at most 3x3, .* padded input, got 5x5"):
-        Conv2D((1, 3, 3), out_channels=1, kernel_size=5)
-    assert Conv2D((1, 3, 3), out_channels=1, kernel_size=5, padding=1).output_shape == (1, 1, 1)
-
-
-def test_integer_images_are_refused() -> None:
-    layer = convolution(np.ones((2, 2)), (1, 2, 2), dtype=np.float32)
-    pixels = np.full((1, 2, 2, 1), 200, np.uint8)
-    with pytest.raises(ShapeError, match=r"Conv2D.*expected an input of float32 .*, got uint8"):
-        layer.forward(pixels)
-    assert layer.forward(pixels.astype(np.float32)).item() == 800.0
-
-
-def test_backward_remembers_the_stride() -> None:
-    layer = convolution([[1, 2], [3, 4]], (1, 4, 4), stride=2)
-    layer.forward(np.ones((1, 4, 4, 1)))
-    grad_input = layer.backward(np.array([[1.0, 10], [100, 1000]])[None, :, :, None])
-    assert grad_input[0, :, :, 0].tolist() == [
-        [1, 2, 10, 20],
-        [3, 4, 30, 40],
-        [100, 200, 1000, 2000],
-        [300, 400, 3000, 4000],
-    ]
-
-
-def test_bias_gradient_is_the_sum_over_images_and_pixels() -> None:
-    layer = Conv2D((1, 4, 4), out_channels=3, kernel_size=1, dtype=np.float64)
-    layer.forward(np.zeros((1, 4, 4, 2)))
-    layer.backward(batch_last(np.ones((2, 3, 4, 4))))
-    assert layer.parameters["bias"].grad.tolist() == [32, 32, 32]
-
-
-def test_kernel_is_not_flipped() -> None:
-    layer = convolution([[1, 2], [3, 4]], (1, 2, 2))
-    assert layer.forward(np.array([[10.0, 20], [30, 40]])[None, :, :, None]).item() == 300
 
 
 @pytest.mark.parametrize("padding", [0, 2, "same"])
@@ -271,24 +225,6 @@ def test_parameters() -> None:
     assert not layer.parameters["bias"].value.any()
     unbiased = Conv2D((3, 5, 7), out_channels=4, kernel_size=(2, 3), bias=False)
     assert unbiased.parameters.keys() == {"weight"}
-
-
-def test_macs_and_im2col_shape() -> None:
-    layer = Conv2D((3, 5, 7), out_channels=4, kernel_size=(2, 3), stride=(1, 2))
-    assert layer.im2col_shape == (3 * 2 * 3, 4 * 3)
-    assert layer.macs == 4 * (3 * 2 * 3) * (4 * 3)
-
-
-@pytest.mark.parametrize("shape", [(28, 28), (28,), (1, 1, 28, 28), (0, 28, 28), (1, 28.0, 28), ()])
-def test_impossible_input_shapes(shape: Any) -> None:
-    with pytest.raises(ShapeError, match=r"Conv2D: expected an input shape"):
-        Conv2D(shape, out_channels=1, kernel_size=1)
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.int32, bool])
-def test_impossible_dtypes(dtype: Any) -> None:
-    with pytest.raises(OptionError, match="dtype: expected float32 or float64, got"):
-        Conv2D((1, 3, 3), out_channels=1, kernel_size=1, dtype=dtype)
 
 
 @pytest.mark.parametrize("sizes", [(2, 20, 60, 20, 2), (60, 2, 60)])

@@ -68,23 +68,9 @@ def test_large_batches(D: int, K: int, N: int, dtype: Any) -> None:
         np.testing.assert_allclose(actual, right, rtol=0, atol=relative * np.abs(right).max())
 
 
-def test_parameters() -> None:
-    layer = Dense((6,), out_features=4)
-    assert {name: p.value.shape for name, p in layer.parameters.items()} == {"weight": (4, 6), "bias": (4,)}
-    assert not layer.parameters["bias"].value.any()
-    assert layer.macs == 24
-    assert Dense((6,), out_features=4, bias=False).parameters.keys() == {"weight"}
-
-
 @pytest.mark.parametrize("shape", [(1, 28, 28), (4, 4)])
 def test_images_need_a_flatten_layer(shape: tuple[int, ...]) -> None:
     with pytest.raises(
         ShapeError, match=r"Dense: expected .* \(D,\), got \(.*\); add a flatten layer before"
     ):
         Dense(shape, out_features=10)
-
-
-@pytest.mark.parametrize("shape", [(), (0,), (-3,), (2.0,), "12"])
-def test_impossible_input_shapes(shape: Any) -> None:
-    with pytest.raises(ShapeError, match="Dense: expected an input shape"):
-        Dense(shape, out_features=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -76,12 +75,6 @@ def test_evaluation_after_training_forgets_the_mask() -> None:
     np.testing.assert_array_equal(layer.backward(x), x)
 
 
-def test_evaluation_uses_no_randomness() -> None:
-    rng, untouched = generator(), generator()
-    Dropout((5,)).forward(np.ones((5, 8)), rng=rng)
-    assert rng.bit_generator.state == untouched.bit_generator.state
-
-
 @given(
     seed=st.integers(0, 2**32),
     drop_probability=st.floats(0, 0.999),
@@ -103,19 +96,3 @@ def test_training_needs_a_generator() -> None:
         OptionError, match=r"rng: expected a numpy.random.Generator for Dropout\(.*, got None"
     ):
         Dropout((5,)).forward(np.ones((5, 8)), training=True)
-
-
-def test_probability_zero_drops_nothing() -> None:
-    x = generator().standard_normal((5, 8))
-    layer = Dropout((5,), drop_probability=0)
-    np.testing.assert_array_equal(layer.forward(x, training=True, rng=generator()), x)
-    np.testing.assert_array_equal(layer.backward(x), x)
-
-
-def test_default_probability() -> None:
-    assert Dropout((5,)).drop_probability == 0.5
-
-
-@pytest.mark.parametrize("shape", [(3,), (2, 3, 4)])
-def test_any_shape(shape: Any) -> None:
-    assert Dropout(shape).output_shape == shape
